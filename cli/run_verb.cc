@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// cutwater run: the loader alone, measured. With --hash, what it delivered is proven; with --step-ms,
+// a consumer that needs its time is played.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/units.h"
+#include "cutwater/loader.h"
+#include "pipeline_argument.h"
+#include "progress.h"
+#include "stream_hash.h"
+#include "verbs.h"
+
+namespace cutwater::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Options {
+  std::string data, pipeline, order = "strict", on_error = "raise", memory_limit, max_errors;
+  std::int64_t batch = 64, epochs = 1;
+  std::uint64_t seed = 0;
+  int threads = 0;
+  double step_ms = 0;
+  bool hash = false, json = false, drop_last = false, no_shuffle = false, no_fuse = false;
+};
+
+struct EpochResult {
+  std::int64_t epoch = 0, samples = 0;
+  double seconds = 0;
+  std::string stream_hash, set_hash;
+};
+
+struct RunResult {
+  std::vector<EpochResult> epochs;
+  std::int64_t samples = 0;
+  double seconds = 0, busy_seconds = 0;
+  LoaderStats stats;
+};
+
+std::atomic<bool> interrupted{false};
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+Loader make_loader(const Options& options) {
+  What what{open_source(options.data), pipeline_argument(options.pipeline), options.batch};
+  what.shuffle = !options.no_shuffle;
+  what.seed = options.seed;
+  what.drop_last = options.drop_last;
+  what.order = options.order == "ready" ? Order::kReady : Order::kStrict;
+  what.bad_samples.policy = options.on_error == "skip"         ? OnError::kSkip
+                            : options.on_error == "substitute" ? OnError::kSubstitute
+                                                               : OnError::kRaise;
+  if (!options.max_errors.empty()) {
+    double number = 0;
+    try {
+      number = std::stod(options.max_errors);
+    } catch (const std::exception&) {
+      throw Error(Code::kInvalidArgument, "--max-errors must be a count, or a share such as 0.01, got '" +
+                                              options.max_errors + "'");
+    }
+    if (options.max_errors.find('.') != std::string::npos)
+      what.bad_samples.max_share = number;
+    else
+      what.bad_samples.max_count = static_cast<std::int64_t>(number);
+  }
+  HowFast how;
+  if (options.threads != 0) how.threads = options.threads;
+  if (!options.memory_limit.empty())
+    how.memory_limit = parse_bytes("--memory-limit", options.memory_limit);
+  how.fuse = !options.no_fuse;
+  return Loader(std::move(what), how);
+}
+
+// The next batch; ctrl-C ends the wait.
+std::optional<Batch> next_batch(Loader& loader) {
+  while (!loader.wait(std::chrono::milliseconds(100)))
+    if (interrupted) throw Error(Code::kCancelled, "interrupted");
+  if (interrupted) throw Error(Code::kCancelled, "interrupted");
+  return loader.next();
+}
+
+RunResult run_epochs(Loader& loader, const Options& options) {
+  RunResult result;
+  const std::int64_t total = options.epochs * loader.what().source->size();
+  Progress progress(!options.json, total);
+  const auto step = std::chrono::duration<double, std::milli>(options.step_ms);
+  const auto start = Clock::now();
+  for (std::int64_t e = 0; e < options.epochs; ++e) {
+    const auto epoch_start = Clock::now();
+    EpochResult epoch;
+    epoch.epoch = loader.next_epoch();
+    StreamHash hash;
+    loader.begin();
+    while (const std::optional<Batch> batch = next_batch(loader)) {
+      if (options.hash) hash.add(*batch);
+      epoch.samples += batch->size();
+      if (options.step_ms > 0) {
+        const auto busy_start = Clock::now();
+        std::this_thread::sleep_for(step);
+        result.busy_seconds += seconds_since(busy_start);
+      }
+      progress.show("epoch " + std::to_string(e + 1) + "/" + std::to_string(options.epochs),
+                    result.samples + epoch.samples);
+    }
+    epoch.seconds = seconds_since(epoch_start);
+    if (options.hash) {
+      epoch.stream_hash = hash.stream();
+      epoch.set_hash = hash.set();
+    }
+    result.samples += epoch.samples;
+    result.epochs.push_back(std::move(epoch));
+  }
+  result.seconds = seconds_since(start);
+  result.stats = loader.stats();
+  return result;
+}
+
+ordered_json json_of(const RunResult& result, const Options& options) {
+  const LoaderStats& stats = result.stats;
+  const double rate = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
+  ordered_json json = {{"samples", result.samples},
+                       {"seconds", result.seconds},
+                       {"samples_per_s", rate},
+                       {"read_bytes_per_s", static_cast<double>(stats.bytes_read) / result.seconds},
+                       {"first_batch_s", stats.first_batch_seconds},
+                       {"bound_by", stats.bound_by},
+                       {"rss_bytes", resident_bytes()},
+                       {"threads", stats.threads},
+                       {"memory_limit", stats.memory_limit},
+                       {"memory_peak", stats.memory_peak},
+                       {"wait_s", {{"consumer", stats.consumer_wait_seconds},
+                                   {"workers", stats.worker_wait_seconds}}},
+                       {"read_s", stats.read_seconds}};
+  if (options.step_ms > 0) json["busy_share"] = result.busy_seconds / result.seconds;
+  json["ops"] = ordered_json::object();
+  for (const NamedOpTime& op : stats.ops)
+    json["ops"][op.name] = {{"seconds", op.seconds}, {"calls", op.calls}};
+  json["epochs"] = ordered_json::array();
+  for (const EpochResult& epoch : result.epochs) {
+    ordered_json one = {
+        {"epoch", epoch.epoch}, {"samples", epoch.samples}, {"seconds", epoch.seconds}};
+    if (options.hash) {
+      one["stream_hash"] = epoch.stream_hash;
+      one["set_hash"] = epoch.set_hash;
+    }
+    json["epochs"].push_back(std::move(one));
+  }
+  for (const auto& [key, failures] : {std::pair{"skipped", &stats.skipped}, {"substituted", &stats.substituted}}) {
+    json[key] = ordered_json::array();
+    for (const Failure& f : *failures)
+      json[key].push_back({{"id", f.sample}, {"path", f.path}, {"op", f.op}, {"reason", f.reason}});
+  }
+  return json;
+}
+
+void print(const RunResult& result, const Options& options) {
+  const LoaderStats& stats = result.stats;
+  std::printf("%lld samples in %.2f s: %.0f samples/s, %.1f MB/s read, first batch after %.3f s\n",
+              static_cast<long long>(result.samples), result.seconds,
+              static_cast<double>(result.samples) / result.seconds,
+              static_cast<double>(stats.bytes_read) / result.seconds * 1e-6, stats.first_batch_seconds);
+  const double threads = stats.threads;
+  const auto line = [&](const std::string& name, double seconds, std::uint64_t calls) {
+    std::printf("  %-52s %8.3f s  %5.1f %%  %8.1f us each\n", name.c_str(), seconds,
+                100 * seconds / (result.seconds * threads),
+                calls > 0 ? 1e6 * seconds / static_cast<double>(calls) : 0.0);
+  };
+  std::printf("time of %d thread%s:\n", stats.threads, stats.threads == 1 ? "" : "s");
+  line("read", stats.read_seconds, stats.ops.empty() ? 0 : stats.ops.front().calls);
+  for (const NamedOpTime& op : stats.ops) line(op.name, op.seconds, op.calls);
+  line("waited for room", stats.worker_wait_seconds, 0);
+  std::printf("the consumer waited %.3f s\n", stats.consumer_wait_seconds);
+  if (options.step_ms > 0)
+    std::printf("the consumer was busy %.1f %% of the time\n", 100 * result.busy_seconds / result.seconds);
+  for (const EpochResult& epoch : result.epochs)
+    if (options.hash)
+      std::printf("epoch %lld: stream %s  set %s\n", static_cast<long long>(epoch.epoch),
+                  epoch.stream_hash.c_str(), epoch.set_hash.c_str());
+  for (const Failure& failure : stats.skipped) std::printf("skipped %s\n", failure.message().c_str());
+  for (const Failure& failure : stats.substituted)
+    std::printf("substituted %s\n", failure.message().c_str());
+  std::printf("bound by %s\n", stats.bound_by.c_str());
+}
+
+void run(const Options& options) {
+  Loader loader = make_loader(options);
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  std::signal(SIGTERM, [](int) { interrupted = true; });
+  const RunResult result = run_epochs(loader, options);
+  if (options.json)
+    std::printf("%s\n", json_of(result, options).dump(2).c_str());
+  else
+    print(result, options);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("run", "Run the loader alone and measure it");
+  verb->add_option("--data", options->data, "Folder, CSV/TSV table, or tar shards")->required();
+  verb->add_option("--pipeline", options->pipeline, "Preset, TOML file, or text")->required();
+  verb->add_option("--batch", options->batch, "Samples per batch")->capture_default_str();
+  verb->add_option("--epochs", options->epochs, "Epochs to run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--threads", options->threads, "Threads (default: the usable cores)")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--seed", options->seed, "Seed of order and draws")->capture_default_str();
+  verb->add_option("--order", options->order, "strict or ready")
+      ->check(CLI::IsMember({"strict", "ready"}))
+      ->capture_default_str();
+  verb->add_flag("--no-shuffle", options->no_shuffle, "In listing order");
+  verb->add_flag("--drop-last", options->drop_last, "Leave out the last, smaller batch");
+  verb->add_option("--on-error", options->on_error, "raise, skip or substitute bad samples")
+      ->check(CLI::IsMember({"raise", "skip", "substitute"}))
+      ->capture_default_str();
+  verb->add_option("--max-errors", options->max_errors, "With skip: a count, or a share such as 0.01");
+  verb->add_option("--memory-limit", options->memory_limit, "Such as 2GiB");
+  verb->add_flag("--hash", options->hash, "Hash what was delivered, per epoch");
+  verb->add_option("--step-ms", options->step_ms, "Play a consumer that takes so long per batch")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_flag("--no-fuse", options->no_fuse, "Run op by op (the bytes are the same)");
+  verb->add_flag("--json", options->json, "One JSON object on stdout");
+  verb->callback([options] { run(*options); });
+}
+
+}  // namespace cutwater::cli

@@ -1,0 +1,18 @@
+# The codecs, from the system's packages. What is missing is named with the command that installs it.
+function(cutwater_need FOUND WHAT PACKAGE)
+  if(NOT ${FOUND})
+    message(FATAL_ERROR "${WHAT} was not found. On Debian and Ubuntu: apt-get install ${PACKAGE}")
+  endif()
+endfunction()
+
+find_package(Threads REQUIRED)
+find_package(JPEG)
+cutwater_need(JPEG_FOUND "libjpeg-turbo" libjpeg62-turbo-dev)
+find_package(PNG)
+cutwater_need(PNG_FOUND "libpng" libpng-dev)
+find_package(GIF)
+cutwater_need(GIF_FOUND "giflib" libgif-dev)
+find_path(WEBP_INCLUDE_DIR webp/demux.h)
+find_library(WEBP_LIBRARY webp)
+find_library(WEBPDEMUX_LIBRARY webpdemux)
+cutwater_need(WEBPDEMUX_LIBRARY "libwebp (with libwebpdemux)" libwebp-dev)

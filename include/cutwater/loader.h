@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loader: batches of a data set, epoch after epoch. Start here.
+//
+//   Loader loader({.source = open_folder("train"), .pipeline = Pipeline::parse("decode | …", all_ops()),
+//                  .batch_size = 64, .shuffle = true, .seed = 7});
+//   loader.begin();
+//   while (std::optional<Batch> batch = loader.next()) step(*batch);
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cutwater/error.h"
+#include "cutwater/pipeline.h"
+#include "cutwater/source.h"
+
+namespace cutwater {
+
+enum class Order : std::uint8_t {
+  kStrict,  // the seeded permutation; batches in order
+  kReady,   // a batch closes when any B eligible samples are ready; same set, bounded displacement
+};
+
+enum class OnError : std::uint8_t {
+  kRaise,       // a bad sample ends the epoch
+  kSkip,        // it is left out and listed; batches stay full
+  kSubstitute,  // the next good sample of the listing takes its place
+};
+
+// Bad samples and how many of them an epoch may have before it ends after all.
+struct BadSamples {
+  OnError policy = OnError::kRaise;
+  std::optional<std::int64_t> max_count;
+  std::optional<double> max_share;  // of the data set
+};
+
+// What is delivered: every member changes what the consumer sees.
+struct What {
+  std::shared_ptr<const Source> source;
+  Pipeline pipeline;
+  std::int64_t batch_size = 1;
+  bool shuffle = false;
+  std::uint64_t seed = 0;
+  bool drop_last = false;
+  Order order = Order::kStrict;
+  // kReady: a sample is delivered at most so many batches after its place in the strict order.
+  std::int64_t max_late_batches = 4;
+  BadSamples bad_samples = {};
+};
+
+// How fast: no member changes a byte.
+struct HowFast {
+  std::optional<int> threads;                   // unset: the cores this process may use
+  std::optional<std::size_t> memory_limit;      // unset: a quarter of the memory, at most 4 GiB
+  std::optional<std::int64_t> prefetch_batches;  // finished or in the making; unset: by threads
+  bool fuse = true;
+};
+
+// A batch owns its memory: it is never overwritten while any copy of it lives.
+class Batch {
+ public:
+  struct FieldView {
+    std::string name;
+    TensorSpec spec;     // first dimension: the samples
+    std::uint8_t* data;  // writable: the batch is the user's
+  };
+
+  std::uint32_t epoch = 0;
+  std::int64_t index = 0;  // of this batch in its epoch
+  std::vector<SampleId> ids;
+  std::vector<FieldView> fields;  // in the source's order: image, label
+  std::shared_ptr<const void> memory;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(ids.size()); }
+  const FieldView* find(std::string_view name) const;
+};
+
+// Where a loader stands: what a checkpoint holds. Position counts samples of the epoch's order.
+struct LoaderState {
+  std::uint32_t epoch = 0;
+  std::int64_t position = 0;
+  std::int64_t batch = 0;
+  std::vector<std::int64_t> done_beyond;  // kReady: delivered out of order, beyond position
+  // All that fixes the stream, by name: source, pipeline, seed, batch_size…
+  std::vector<std::pair<std::string, std::string>> stream;
+};
+
+struct NamedOpTime {
+  std::string name;
+  double seconds = 0;
+  std::uint64_t calls = 0;
+};
+
+struct LoaderStats {
+  std::int64_t samples = 0, batches = 0;  // handed out
+  std::uint64_t bytes_read = 0;
+  double read_seconds = 0;              // summed over threads, as the ops
+  std::vector<NamedOpTime> ops;         // in chain order
+  double consumer_wait_seconds = 0;     // next() waited for a batch: high means the loader is slow
+  double worker_wait_seconds = 0;       // threads waited for room: high means the consumer is slow
+  double first_batch_seconds = 0;       // from begin() to the first batch
+  double elapsed_seconds = 0;           // from the first begin() to the last batch
+  int threads = 0;
+  std::size_t memory_limit = 0, memory_peak = 0;
+  std::vector<Failure> skipped, substituted;
+  std::string bound_by;  // "storage", "cpu", "consumer" or "memory", with the reason
+};
+
+// Not thread-safe, but stats() and close() may be called from any thread.
+class Loader {
+ public:
+  // Throws Error(kInvalidArgument) that names the field.
+  explicit Loader(What what, HowFast how = {});
+  ~Loader();
+  Loader(Loader&&) noexcept;
+  Loader& operator=(Loader&&) noexcept;
+
+  // Starts the next epoch (0 at first; see set_epoch). The rest of an unfinished one is dropped.
+  void begin();
+  // The next batch, or nothing at the end of the epoch. Throws Error: what was wrong with a sample
+  // (kBadSample), kCancelled after close().
+  std::optional<Batch> next();
+  // Waits until next() would not; false when the time ran out first.
+  bool wait(std::chrono::nanoseconds time);
+
+  void set_epoch(std::uint32_t epoch);  // the epoch that the next begin() starts
+  std::uint32_t next_epoch() const;
+  std::int64_t batches_per_epoch() const;  // assuming no bad samples
+
+  LoaderState state() const;
+  // Continues exactly there. Throws Error(kInvalidArgument) when the state is of another stream.
+  void restore(const LoaderState& state);
+
+  LoaderStats stats() const;
+  // Ends all work; next() throws from now on. Batches handed out stay valid.
+  void close();
+
+  const What& what() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cutwater

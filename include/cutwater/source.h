@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source: where samples come from. A sample's id is its place in the source's listing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cutwater/buffer.h"
+#include "cutwater/error.h"
+#include "cutwater/sample.h"
+
+namespace cutwater {
+
+// Immutable once made; every method may be called from any thread.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual std::int64_t size() const = 0;
+  virtual Cut cut() const { return 0; }  // where its samples stand
+
+  // The sample, its bytes in a buffer of the pool. Failures carry id, path and op "read".
+  // REQUIRES: 0 <= id < size().
+  virtual Result<Sample> read(SampleId id, BufferPool& pool) const = 0;
+
+  virtual std::string path(SampleId id) const = 0;  // for people, and for error messages
+  virtual bool has_labels() const = 0;
+  virtual std::int64_t label(SampleId id) const = 0;  // REQUIRES: has_labels()
+  // Names of the labels 0, 1…; empty where labels are plain numbers.
+  virtual const std::vector<std::string>& classes() const = 0;
+
+  // Names the listing: equal identities mean the same ids for the same stored samples.
+  virtual std::string identity() const = 0;
+};
+
+// One class per subfolder: the same classes, labels and order as torchvision's ImageFolder (links are
+// followed). A folder without subfolders is a flat list of images and has no labels.
+struct FolderOptions {
+  // Compared without regard to case. ImageFolder's, and .gif.
+  std::vector<std::string> extensions = {".jpg", ".jpeg", ".png", ".ppm",  ".bmp",
+                                         ".pgm", ".tif",  ".tiff", ".webp", ".gif"};
+  bool allow_empty = false;  // classes without a file are an error otherwise, as in ImageFolder
+};
+// Throws Error(kNotFound, kInvalidArgument, kIo).
+std::shared_ptr<const Source> open_folder(const std::string& path, const FolderOptions& options = {});
+
+// Files by name; labels (empty, or one per file) with optional class names.
+std::shared_ptr<const Source> open_files(const std::vector<std::string>& paths,
+                                         const std::vector<std::int64_t>& labels = {},
+                                         std::vector<std::string> classes = {});
+
+// A table: CSV, or TSV by its name, with a header line that has a column `path` and optionally
+// `label`. Paths are relative to the table. Labels are whole numbers, or class names.
+std::shared_ptr<const Source> open_table(const std::string& path);
+
+// Tar shards in the WebDataset convention, read in place: members that share the name up to the first
+// dot are one sample; .jpg, .png… is its image, .cls its label. The index of a shard is built once
+// and kept (beside the shard, else in the user's cache folder).
+std::shared_ptr<const Source> open_tar(const std::vector<std::string>& shards);
+
+// What the command line takes as --data: a folder, a table, or tar shards (also a glob of shards).
+std::shared_ptr<const Source> open_source(const std::string& data);
+
+}  // namespace cutwater

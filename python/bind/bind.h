@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// One bind_* per public header; each is one call deep.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "cutwater/param.h"
+#include "cutwater/tensor.h"
+
+namespace cutwater::python {
+
+namespace nb = nanobind;
+
+void bind_error(nb::module_& m);
+void bind_source(nb::module_& m);
+void bind_pipeline(nb::module_& m);
+void bind_loader(nb::module_& m);
+
+nb::object to_python(const Value& value);
+Value from_python(nb::handle object);
+nb::dict to_python(const NamedValues& values);
+
+// A NumPy array over these bytes that keeps `owner` alive.
+nb::object numpy_array(const TensorSpec& spec, std::uint8_t* data, nb::handle owner);
+
+}  // namespace cutwater::python

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Error to Python: the classes are Python's (cutwater/errors.py); here they are only raised.
+#include <exception>
+
+#include "bind.h"
+#include "cutwater/error.h"
+
+namespace cutwater::python {
+
+void bind_error(nb::module_&) {
+  nb::register_exception_translator([](const std::exception_ptr& pending, void*) {
+    try {
+      std::rethrow_exception(pending);
+    } catch (const Error& error) {
+      const Failure& failure = error.failure();
+      nb::object raised = nb::module_::import_("cutwater.errors")
+                              .attr("from_failure")(static_cast<int>(failure.code), error.what(),
+                                                    failure.reason.c_str(), failure.sample,
+                                                    failure.path.c_str(), failure.op.c_str());
+      PyErr_SetObject(raised.type().ptr(), raised.ptr());
+    }
+  });
+}
+
+}  // namespace cutwater::python

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+
+#include "bind.h"
+#include "cutwater/loader.h"
+#include "run/machine.h"
+
+namespace cutwater::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How often a waiting consumer looks for ctrl-C.
+constexpr std::chrono::milliseconds kSignalCheck{50};
+
+nb::dict batch_dict(Batch batch) {
+  auto owned = std::make_unique<Batch>(std::move(batch));
+  Batch* held = owned.get();
+  const nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<Batch*>(p); });
+  nb::dict fields;
+  for (const Batch::FieldView& field : held->fields)
+    fields[field.name.c_str()] = numpy_array(field.spec, field.data, owner);
+  nb::dict dict;
+  dict["epoch"] = held->epoch;
+  dict["index"] = held->index;
+  dict["ids"] = numpy_array({DType::kI64, {held->size()}},
+                            reinterpret_cast<std::uint8_t*>(held->ids.data()), owner);
+  dict["fields"] = fields;
+  return dict;
+}
+
+// A batch as a dict, or None at the end of the epoch. Waits without the GIL, and wakes for signals.
+nb::object next_batch(Loader& loader, std::optional<double> timeout_s) {
+  const auto start = Clock::now();
+  for (;;) {
+    bool ready = false;
+    {
+      nb::gil_scoped_release released;
+      ready = loader.wait(kSignalCheck);
+    }
+    if (ready) break;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (timeout_s && std::chrono::duration<double>(Clock::now() - start).count() > *timeout_s)
+      throw Error(Code::kTimeout, "no batch within " + std::to_string(*timeout_s) +
+                                      " s; " + loader.stats().bound_by);
+  }
+  std::optional<Batch> batch = loader.next();
+  if (!batch) return nb::none();
+  return batch_dict(std::move(*batch));
+}
+
+nb::list failure_list(const std::vector<Failure>& failures) {
+  nb::list list;
+  for (const Failure& failure : failures) {
+    nb::dict dict;
+    dict["id"] = failure.sample;
+    dict["path"] = failure.path;
+    dict["op"] = failure.op;
+    dict["reason"] = failure.reason;
+    list.append(dict);
+  }
+  return list;
+}
+
+nb::dict stats_dict(const Loader& loader) {
+  const LoaderStats stats = loader.stats();
+  nb::dict ops;
+  for (const NamedOpTime& op : stats.ops) {
+    nb::dict time;
+    time["seconds"] = op.seconds;
+    time["calls"] = op.calls;
+    ops[op.name.c_str()] = time;
+  }
+  nb::dict waits;
+  waits["consumer_seconds"] = stats.consumer_wait_seconds;
+  waits["worker_seconds"] = stats.worker_wait_seconds;
+  nb::dict memory;
+  memory["limit"] = stats.memory_limit;
+  memory["peak"] = stats.memory_peak;
+  nb::dict dict;
+  dict["samples"] = stats.samples;
+  dict["batches"] = stats.batches;
+  dict["bytes"] = stats.bytes_read;
+  dict["seconds"] = stats.elapsed_seconds;
+  dict["first_batch_seconds"] = stats.first_batch_seconds;
+  dict["read_seconds"] = stats.read_seconds;
+  dict["ops"] = ops;
+  dict["waits"] = waits;
+  dict["memory"] = memory;
+  dict["threads"] = stats.threads;
+  dict["skipped"] = failure_list(stats.skipped);
+  dict["substituted"] = failure_list(stats.substituted);
+  dict["bound_by"] = stats.bound_by;
+  return dict;
+}
+
+nb::dict state_dict(const Loader& loader) {
+  const LoaderState state = loader.state();
+  nb::dict stream;
+  for (const auto& [name, value] : state.stream) stream[name.c_str()] = value;
+  nb::dict dict;
+  dict["version"] = 1;
+  dict["epoch"] = state.epoch;
+  dict["position"] = state.position;
+  dict["batch"] = state.batch;
+  dict["done_beyond"] = nb::cast(state.done_beyond);
+  dict["stream"] = stream;
+  return dict;
+}
+
+void load_state_dict(Loader& loader, const nb::dict& dict) {
+  LoaderState state;
+  try {
+    if (nb::cast<int>(dict["version"]) != 1)
+      throw Error(Code::kInvalidArgument, "the saved state is of a newer version of cutwater");
+    state.epoch = nb::cast<std::uint32_t>(dict["epoch"]);
+    state.position = nb::cast<std::int64_t>(dict["position"]);
+    state.batch = nb::cast<std::int64_t>(dict["batch"]);
+    state.done_beyond = nb::cast<std::vector<std::int64_t>>(dict["done_beyond"]);
+    for (const auto& [name, value] : nb::cast<nb::dict>(dict["stream"]))
+      state.stream.emplace_back(nb::cast<std::string>(name), nb::cast<std::string>(value));
+  } catch (const nb::python_error&) {
+    throw Error(Code::kInvalidArgument, "the saved state lacks a key; it is not a loader's state_dict()");
+  } catch (const std::bad_cast&) {
+    throw Error(Code::kInvalidArgument, "the saved state has a value of a wrong type");
+  }
+  loader.restore(state);
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& m) {
+  nb::class_<Loader>(m, "Loader", "Batches of a data set, epoch after epoch.")
+      .def(
+          "__init__",
+          [](Loader* self, std::shared_ptr<Source> source, const Pipeline& pipeline,
+             std::int64_t batch_size, bool shuffle, std::uint64_t seed, bool drop_last,
+             const std::string& order, const std::string& on_error,
+             std::optional<std::int64_t> max_error_count, std::optional<double> max_error_share,
+             std::optional<int> threads, std::optional<std::size_t> memory_limit,
+             std::optional<std::int64_t> prefetch, bool fuse) {
+            What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
+            what.order = order == "ready" ? Order::kReady : Order::kStrict;
+            what.bad_samples.policy = on_error == "skip"         ? OnError::kSkip
+                                      : on_error == "substitute" ? OnError::kSubstitute
+                                                                 : OnError::kRaise;
+            what.bad_samples.max_count = max_error_count;
+            what.bad_samples.max_share = max_error_share;
+            new (self) Loader(std::move(what), HowFast{threads, memory_limit, prefetch, fuse});
+          },
+          nb::kw_only(), nb::arg("source"), nb::arg("pipeline"), nb::arg("batch_size"),
+          nb::arg("shuffle"), nb::arg("seed"), nb::arg("drop_last"), nb::arg("order"),
+          nb::arg("on_error"), nb::arg("max_error_count").none(), nb::arg("max_error_share").none(),
+          nb::arg("threads").none(), nb::arg("memory_limit").none(), nb::arg("prefetch").none(),
+          nb::arg("fuse"))
+      .def("begin", &Loader::begin, nb::call_guard<nb::gil_scoped_release>())
+      .def("next", &next_batch, nb::arg("timeout_s").none())
+      .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))
+      .def_prop_ro("next_epoch", &Loader::next_epoch)
+      .def("__len__", &Loader::batches_per_epoch)
+      .def("state_dict", &state_dict)
+      .def("load_state_dict", &load_state_dict, nb::arg("state"))
+      .def("stats", &stats_dict)
+      .def("close", &Loader::close, nb::call_guard<nb::gil_scoped_release>());
+  m.def("usable_cores", &usable_cores, "Cores that this process may use, by cpuset and CFS quota.");
+}
+
+}  // namespace cutwater::python

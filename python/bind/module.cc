@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind.h"
+
+#include "core/units.h"
+
+NB_MODULE(_core, m) {
+  m.doc() = "The native engine of cutwater.";
+  m.attr("__version__") = CUTWATER_VERSION;
+  cutwater::python::bind_error(m);
+  cutwater::python::bind_source(m);
+  cutwater::python::bind_pipeline(m);
+  cutwater::python::bind_loader(m);
+  m.def(
+      "parse_bytes",
+      [](const char* what, const char* text) { return cutwater::parse_bytes(what, text); },
+      nanobind::arg("what"), nanobind::arg("text"),
+      "Number of bytes that a size such as '8GiB' stands for.");
+}

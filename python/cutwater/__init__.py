@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cutwater feeds training: it reads samples, runs the preprocessing, and hands out finished batches.
+
+    import cutwater as cw
+    ds = cw.folder("train").apply("imagenet-train")
+    for images, labels in cw.DataLoader(ds, batch_size=64, shuffle=True, seed=7):
+        ...
+"""
+
+from cutwater._core import Pipeline, __version__, parse
+from cutwater.batch import Batch
+from cutwater.dataset import Dataset, files, folder, tar
+from cutwater.errors import (
+    Closed,
+    Error,
+    InputOutputError,
+    InternalError,
+    InvalidArgument,
+    NotFound,
+    SampleError,
+    Timeout,
+    Unavailable,
+)
+from cutwater.loader import DataLoader
+
+__all__ = [
+    "Batch",
+    "Closed",
+    "DataLoader",
+    "Dataset",
+    "Error",
+    "InputOutputError",
+    "InternalError",
+    "InvalidArgument",
+    "NotFound",
+    "Pipeline",
+    "SampleError",
+    "Timeout",
+    "Unavailable",
+    "__version__",
+    "files",
+    "folder",
+    "parse",
+    "tar",
+]

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets: a source and the ops to run on its samples. Every call returns a new ``Dataset``."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from cutwater import _core
+from cutwater._ops import Ops
+
+PathLike = str | os.PathLike[str]
+
+# Pillow's numbers for its filters, which torchvision accepts as well.
+_PILLOW_FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """The value as the native engine knows it: None, bool, int, float, str or a list of numbers."""
+    if name == "interpolation" and isinstance(value, int):
+        return _PILLOW_FILTERS.get(int(value), int(value))
+    if name == "dtype" and not isinstance(value, str):  # torch.float32, numpy.float32
+        return getattr(value, "__name__", str(value)).removeprefix("torch.")
+    if hasattr(value, "value") and isinstance(value.value, str):  # InterpolationMode.BILINEAR
+        return value.value
+    if hasattr(value, "tolist"):  # NumPy and torch
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [float(number) for number in value]
+    return value
+
+
+class Dataset(Ops):
+    """A source of samples and a pipeline of ops. Immutable: each op returns a new data set."""
+
+    def __init__(self, source: _core.Source, pipeline: _core.Pipeline | None = None) -> None:
+        self._source = source
+        self._pipeline = pipeline if pipeline is not None else _core.Pipeline()
+
+    def _then(self, op: str, **params: Any) -> Dataset:
+        plain = {name: _plain(name, value) for name, value in params.items()}
+        return Dataset(self._source, self._pipeline.then(op, plain))
+
+    def apply(self, pipeline: _core.Pipeline | str) -> Dataset:
+        """Replaces the pipeline by another one, by its text, or by a preset (``"imagenet-train"``)."""
+        if len(self._pipeline) > 0:
+            raise ValueError(
+                f"apply: this data set already has ops ({self._pipeline}); apply goes on a bare source"
+            )
+        chosen = _core.parse(pipeline) if isinstance(pipeline, str) else pipeline
+        return Dataset(self._source, chosen)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __repr__(self) -> str:
+        return f"<cutwater.Dataset of {len(self)} samples: {self._pipeline or 'as stored'}>"
+
+    @property
+    def source(self) -> _core.Source:
+        return self._source
+
+    @property
+    def pipeline(self) -> _core.Pipeline:
+        return self._pipeline
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the labels 0, 1…; empty where there are none."""
+        return self._source.classes
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the samples and what is done to them: equal fingerprints, equal bytes."""
+        text = f"{self._source.identity} {self._pipeline.fingerprint()}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def path(self, id: int) -> str:
+        """Where the sample comes from."""
+        return self._source.path(id)
+
+    def label(self, id: int) -> int:
+        """The sample's label."""
+        if not self._source.has_labels:
+            raise ValueError("this data set has no labels (a flat folder, or a table without them)")
+        return self._source.label(id)
+
+    def get(self, id: int, epoch: int = 0, seed: int = 0) -> dict[str, Any]:
+        """One sample at the last cut: ``{"image": ndarray, "label": int}``."""
+        return self.run(id, None, epoch, seed)
+
+    def run(
+        self, id: int, upto: int | str | None = None, epoch: int = 0, seed: int = 0, fuse: bool = True
+    ) -> dict[str, Any]:
+        """One sample at a cut, by its number or by the op it follows (default: the last cut)."""
+        cut = self._pipeline.last_cut if upto is None else self._pipeline.cut(str(upto))
+        return _core.run(self._pipeline, self._source, self._source.index(id), cut, epoch, seed, fuse)
+
+    def draws(self, id: int, epoch: int = 0, seed: int = 0) -> list[dict[str, Any]]:
+        """The random parameters of one sample in one epoch, one entry per drawing op."""
+        return _core.draws(self._pipeline, self._source, self._source.index(id), epoch, seed)
+
+    def cuts(self) -> list[dict[str, Any]]:
+        """The places between the ops: what is stable, what the fields look like there."""
+        return self._pipeline.cuts()
+
+
+def folder(path: PathLike, extensions: Sequence[str] = (), allow_empty: bool = False) -> Dataset:
+    """One class per subfolder, as torchvision's ``ImageFolder``; a flat folder has no labels.
+
+    ``extensions`` replaces the list of file name endings (ImageFolder's, and ``.gif``).
+    """
+    return Dataset(_core.open_folder(os.fspath(path), list(extensions), allow_empty))
+
+
+def files(
+    table_or_paths: PathLike | Sequence[PathLike], labels: Sequence[int | str] | None = None
+) -> Dataset:
+    """A CSV or TSV table with a column ``path`` (and ``label``), or a list of paths (and labels)."""
+    if isinstance(table_or_paths, (str, os.PathLike)):
+        if labels is not None:
+            raise ValueError("files: labels go with a list of paths; a table has its own label column")
+        return Dataset(_core.open_table(os.fspath(table_or_paths)))
+    paths = [os.fspath(path) for path in table_or_paths]
+    if labels is None:
+        return Dataset(_core.open_files(paths, [], []))
+    if len(labels) != len(paths):
+        raise ValueError(f"files: {len(paths)} paths, but {len(labels)} labels")
+    if all(isinstance(label, str) for label in labels):
+        classes = sorted({str(label) for label in labels})
+        index = {name: i for i, name in enumerate(classes)}
+        return Dataset(_core.open_files(paths, [index[str(label)] for label in labels], classes))
+    return Dataset(_core.open_files(paths, [int(label) for label in labels], []))
+
+
+def tar(paths_or_glob: PathLike | Sequence[PathLike]) -> Dataset:
+    """Tar shards in the WebDataset convention: a path, a glob pattern, or a list of paths."""
+    if isinstance(paths_or_glob, (str, os.PathLike)):
+        pattern = os.fspath(paths_or_glob)
+        paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
+        if not paths:
+            raise _not_found(f"tar: no shard matches {pattern!r}")
+        return Dataset(_core.open_tar(paths))
+    return Dataset(_core.open_tar([os.fspath(path) for path in paths_or_glob]))
+
+
+def _not_found(message: str) -> Exception:
+    from cutwater.errors import NotFound
+
+    return NotFound(message)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DataLoader: batches of a data set, epoch after epoch, made by native threads."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, Literal
+
+from cutwater import _core
+from cutwater.batch import Batch
+from cutwater.dataset import Dataset
+
+# Arguments of torch's DataLoader that have another place here.
+_ELSEWHERE = {
+    "sampler": "order and shards come from shuffle=, seed= and order=",
+    "batch_sampler": "use batch_size=, shuffle= and drop_last=",
+    "collate_fn": "samples are written straight into the batch; give them one shape with ops",
+    "worker_init_fn": "workers are native threads and hold no Python state",
+    "multiprocessing_context": "workers are native threads, not processes",
+    "generator": "use seed=: draws depend on (seed, epoch, sample id, op) alone",
+    "in_order": "use order='strict' (True) or order='ready' (False)",
+    "pin_memory_device": "use pin_memory=True",
+}
+
+_open_loaders: weakref.WeakSet[DataLoader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+def _converter(output: str) -> Callable[[Any], Any]:
+    """What makes a field of a NumPy array, without a copy."""
+    if output not in ("auto", "torch", "numpy"):
+        raise ValueError(f"output must be 'auto', 'torch' or 'numpy', got {output!r}")
+    if output == "numpy":
+        return lambda array: array
+    try:
+        import torch
+    except ImportError:
+        if output == "torch":
+            raise
+        return lambda array: array
+    return torch.from_numpy
+
+
+class DataLoader:
+    """Iterates over a data set in batches. One ``for`` is one epoch; the next ``for`` is the next.
+
+    dataset: what to load, with its ops.
+    batch_size, shuffle, seed, drop_last: as the names say. Equal seeds give equal streams, whatever
+        num_workers and memory_limit are.
+    num_workers: native threads; "auto" takes the cores that this process may use.
+    order: "strict" gives the seeded order; "ready" lets samples that are done overtake slow ones
+        within bounds: the same samples in each epoch, each once.
+    on_error: "raise", "skip" or "substitute" a bad sample; max_errors (a count, or a share of the
+        data set as a float) ends a skipping epoch that has more. See ``stats()["skipped"]``.
+    memory_limit: bytes, or "2GiB"; batches that you keep do not count.
+    pin_memory: batches in pinned memory, where there is CUDA.
+    timeout: seconds to wait for a batch before cutwater.Timeout is raised; 0 waits on.
+    prefetch_factor: batches to have in the making or ready.
+    output: "torch", "numpy", or "auto": torch tensors where torch can be imported.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        seed: int = 0,
+        num_workers: int | Literal["auto"] = "auto",
+        drop_last: bool = False,
+        order: Literal["strict", "ready"] = "strict",
+        on_error: Literal["raise", "skip", "substitute"] = "raise",
+        max_errors: int | float | None = None,
+        memory_limit: int | str | None = None,
+        pin_memory: bool = False,
+        timeout: float = 0,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = True,
+        output: Literal["auto", "torch", "numpy"] = "auto",
+        fuse: bool = True,
+        **torch_arguments: Any,
+    ) -> None:
+        for name, value in torch_arguments.items():
+            if name not in _ELSEWHERE:
+                raise TypeError(f"DataLoader has no argument {name!r}")
+            if value is not None and value != "":
+                raise ValueError(f"DataLoader does not take {name}: {_ELSEWHERE[name]}")
+        if not isinstance(dataset, Dataset):
+            raise TypeError(
+                f"dataset must be a cutwater.Dataset (cutwater.folder(...), files, tar), got {type(dataset).__name__}"
+            )
+        for name, value, known in (
+            ("order", order, ("strict", "ready")),
+            ("on_error", on_error, ("raise", "skip", "substitute")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+        if num_workers != "auto" and (not isinstance(num_workers, int) or num_workers < 0):
+            raise ValueError(f"num_workers must be 'auto' or a number of threads, got {num_workers!r}")
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"seed must be in 0..2^64-1, got {seed}")
+        if max_errors is not None and on_error != "skip":
+            raise ValueError(f"max_errors goes with on_error='skip', not with {on_error!r}")
+        del persistent_workers  # threads always live as long as the loader
+
+        share = max_errors if isinstance(max_errors, float) else None
+        count = None if share is not None else max_errors
+        limit = _core.parse_bytes("memory_limit", memory_limit) if isinstance(memory_limit, str) else memory_limit
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self._pin = pin_memory
+        self._timeout = timeout if timeout > 0 else None
+        self._output = output
+        self._convert: Callable[[Any], Any] | None = None
+        self._iteration = 0
+        self._core = _core.Loader(
+            source=dataset.source,
+            pipeline=dataset.pipeline,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            seed=seed,
+            drop_last=drop_last,
+            order=order,
+            on_error=on_error,
+            max_error_count=count,
+            max_error_share=share,
+            # torch's 0 means "in this process": here one thread
+            threads=None if num_workers == "auto" else max(1, num_workers),
+            memory_limit=limit,
+            prefetch=prefetch_factor,
+            fuse=fuse,
+        )
+        _open_loaders.add(self)
+
+    def __len__(self) -> int:
+        """Batches per epoch (fewer when samples are skipped)."""
+        return len(self._core)
+
+    def __iter__(self) -> Iterator[Batch]:
+        # Everything starts here, not at the first next(): the caller can go on while data comes in.
+        self._iteration += 1
+        self._core.begin()
+        return self._batches(self._iteration)
+
+    def _batches(self, iteration: int) -> Iterator[Batch]:
+        if self._convert is None:
+            self._convert = _converter(self._output)
+        convert = self._convert
+        while True:
+            if iteration != self._iteration:
+                raise ValueError("another iteration of this loader has begun; use one iterator at a time")
+            raw = self._core.next(self._timeout)
+            if raw is None:
+                return
+            fields = {name: convert(array) for name, array in raw["fields"].items()}
+            batch = Batch(convert(raw["ids"]), raw["epoch"], raw["index"], fields)
+            yield batch.pin() if self._pin else batch
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch that the next iteration delivers; without it, epochs follow each other."""
+        if epoch < 0:
+            raise ValueError(f"epoch must not be negative, got {epoch}")
+        self._core.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader stands: plain numbers and strings, a few hundred bytes."""
+        return self._core.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continues exactly there, also with another num_workers. Refuses another stream's state."""
+        self._iteration += 1
+        self._core.load_state_dict(state)
+
+    def stats(self) -> dict[str, Any]:
+        """What was done so far: samples, bytes, seconds per op, waits, skipped samples, the bound."""
+        return self._core.stats()
+
+    def explain(self) -> str:
+        """What was decided, and what bounds the speed, in words."""
+        stats = self.stats()
+        lines = [
+            f"{len(self.dataset)} samples, {len(self)} batches of {self.batch_size} per epoch",
+            f"pipeline: {self.dataset.pipeline}",
+            f"threads: {stats['threads']} (this process may use {_core.usable_cores()} cores)",
+            f"memory: at most {stats['memory']['limit'] / 2**20:.0f} MiB, so far {stats['memory']['peak'] / 2**20:.0f} MiB",
+            f"bound by: {stats['bound_by']}",
+        ]
+        return "\n".join(lines)
+
+    def close(self) -> None:
+        """Ends all work and frees the threads. Batches that you hold stay valid."""
+        self._core.close()
+
+    def __enter__(self) -> DataLoader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

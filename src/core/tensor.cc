@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutwater/tensor.h"
+
+#include <algorithm>
+
+#include "cutwater/error.h"
+#include "cutwater/param.h"
+
+namespace cutwater {
+
+std::size_t size_of(DType dtype) {
+  switch (dtype) {
+    case DType::kU8: return 1;
+    case DType::kI16:
+    case DType::kF16: return 2;
+    case DType::kI32:
+    case DType::kF32: return 4;
+    case DType::kI64:
+    case DType::kF64: return 8;
+  }
+  return 0;
+}
+
+std::string_view name_of(DType dtype) {
+  return EnumNames<DType>::kNames[static_cast<std::size_t>(dtype)];
+}
+
+std::optional<DType> dtype_named(std::string_view name) {
+  const auto& names = EnumNames<DType>::kNames;
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<DType>(found - names.begin());
+}
+
+Shape::Shape(std::initializer_list<std::int64_t> dims) {
+  for (const std::int64_t dim : dims) push_back(dim);
+}
+
+void Shape::push_back(std::int64_t dim) {
+  if (rank_ == kMaxRank)
+    throw Error(Code::kInvalidArgument, "a tensor has at most " + std::to_string(kMaxRank) +
+                                            " dimensions");
+  dims_[rank_++] = dim;
+}
+
+bool Shape::known() const {
+  return std::none_of(begin(), end(), [](std::int64_t dim) { return dim == kUnknown; });
+}
+
+std::int64_t Shape::elements() const {
+  std::int64_t product = 1;
+  for (const std::int64_t dim : *this) product *= dim;
+  return product;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t dim : shape)
+    text += (text.empty() ? "" : "x") + (dim == kUnknown ? std::string("?") : std::to_string(dim));
+  return text.empty() ? "scalar" : text;
+}
+
+std::string to_string(const TensorSpec& spec) {
+  return std::string(name_of(spec.dtype)) + " " + to_string(spec.shape);
+}
+
+Region whole(const TensorSpec& spec) {
+  if (spec.shape.rank() != 3) return {};
+  return {0, 0, spec.shape[0], spec.shape[1]};
+}
+
+}  // namespace cutwater

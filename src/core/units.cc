@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/units.h"
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+
+#include "cutwater/error.h"
+
+namespace cutwater {
+namespace {
+
+// What one of the unit is worth; 0 when there is no such unit.
+double unit_bytes(std::string unit) {
+  if (!unit.empty() && unit.back() == 'b') unit.pop_back();
+  if (unit.empty()) return 1;
+  constexpr std::string_view kPrefixes = "kmgtp";
+  const std::size_t power = kPrefixes.find(unit.front());
+  if (power == std::string_view::npos || unit.size() > 2 || (unit.size() == 2 && unit[1] != 'i'))
+    return 0;
+  double bytes = 1;
+  for (std::size_t i = 0; i <= power; ++i) bytes *= unit.size() == 2 ? 1024 : 1000;
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(std::string_view what, std::string_view text) {
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit;
+  for (const char* c = read.ptr; c != text.data() + text.size(); ++c)
+    if (*c != ' ') unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+  const double bytes = number * unit_bytes(unit);
+  if (read.ec != std::errc{} || !(bytes >= 1) || bytes > 9e18)
+    throw Error(Code::kInvalidArgument, std::string(what) + " must be a size like 8GiB or 500MB, got '" +
+                                            std::string(text) + "'");
+  return static_cast<std::uint64_t>(bytes);
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+}  // namespace cutwater

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes as people write them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cutwater {
+
+// "8GiB", "500 MB", "64k", "1024": binary units with an i, decimal ones without. Throws
+// Error(kInvalidArgument) that names `what`.
+std::uint64_t parse_bytes(std::string_view what, std::string_view text);
+
+std::string bytes_text(std::uint64_t bytes);  // "1.5 GiB"
+
+}  // namespace cutwater

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins source, pipeline, order and threads. Keeps the books of what the consumer has had.
+#include "cutwater/loader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "run/executor.h"
+#include "run/machine.h"
+
+namespace cutwater {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
+
+void check(const What& what, const HowFast& how) {
+  if (!what.source) refuse("a loader needs a source");
+  if (what.batch_size < 1)
+    refuse("batch_size must be at least 1, got " + std::to_string(what.batch_size));
+  if (what.max_late_batches < 1)
+    refuse("max_late_batches must be at least 1, got " + std::to_string(what.max_late_batches));
+  if (what.source->cut() > what.pipeline.last_cut())
+    refuse("the source stands at cut " + std::to_string(what.source->cut()) +
+           ", past the pipeline's last cut " + std::to_string(what.pipeline.last_cut()));
+  const BadSamples& bad = what.bad_samples;
+  if (bad.max_count && *bad.max_count < 0)
+    refuse("max_errors must not be negative, got " + std::to_string(*bad.max_count));
+  if (bad.max_share && !(*bad.max_share >= 0 && *bad.max_share <= 1))
+    refuse("max_errors as a share must be in 0..1, got " + std::to_string(*bad.max_share));
+  if (how.threads && *how.threads < 1)
+    refuse("num_workers must be at least 1, got " + std::to_string(*how.threads));
+  if (how.prefetch_batches && *how.prefetch_batches < 1)
+    refuse("prefetch must be at least 1 batch, got " + std::to_string(*how.prefetch_batches));
+  constexpr std::size_t kLeast = std::size_t{1} << 20;
+  if (how.memory_limit && *how.memory_limit < kLeast)
+    refuse("memory_limit must be at least 1 MiB, got " + std::to_string(*how.memory_limit) + " bytes");
+}
+
+ExecutorOptions resolve(const What& what, const HowFast& how) {
+  constexpr std::size_t kMostByDefault = std::size_t{4} << 30;
+  ExecutorOptions options;
+  options.threads = how.threads.value_or(usable_cores());
+  options.memory_limit =
+      how.memory_limit.value_or(std::min(usable_memory_bytes() / 4, kMostByDefault));
+  const std::int64_t enough_for_threads = 2 + (2 * options.threads + what.batch_size - 1) / what.batch_size;
+  options.prefetch_batches =
+      how.prefetch_batches.value_or(std::max<std::int64_t>(4, enough_for_threads));
+  options.fuse = how.fuse;
+  return options;
+}
+
+std::vector<std::pair<std::string, std::string>> stream_of(const What& what) {
+  return {{"source", what.source->identity()},
+          {"samples", std::to_string(what.source->size())},
+          {"pipeline", what.pipeline.fingerprint()},
+          {"seed", std::to_string(what.seed)},
+          {"shuffle", what.shuffle ? "true" : "false"},
+          {"batch_size", std::to_string(what.batch_size)},
+          {"drop_last", what.drop_last ? "true" : "false"},
+          {"order", what.order == Order::kStrict ? "strict" : "ready"}};
+}
+
+std::string per_cent(double share) { return std::to_string(std::lround(share * 100)) + " %"; }
+
+// One line: which resource keeps the loader from being faster, and how one can tell.
+std::string bottleneck(const LoaderStats& stats) {
+  const double thread_seconds = stats.elapsed_seconds * stats.threads;
+  if (stats.batches == 0 || thread_seconds <= 0) return "nothing yet";
+  const double waited = stats.consumer_wait_seconds / stats.elapsed_seconds;
+  if (waited < 0.05)
+    return "consumer: it waited for data only " + per_cent(waited) + " of the time";
+  const double idle = stats.worker_wait_seconds / thread_seconds;
+  if (idle > 0.5)
+    return "memory: threads were idle " + per_cent(idle) +
+           " of the time for want of room; raise memory_limit or lower batch_size";
+  double op_seconds = 0;
+  const NamedOpTime* slowest = nullptr;
+  for (const NamedOpTime& op : stats.ops) {
+    op_seconds += op.seconds;
+    if (slowest == nullptr || op.seconds > slowest->seconds) slowest = &op;
+  }
+  const double busy = std::max(stats.read_seconds + op_seconds, 1e-9);
+  if (slowest == nullptr || stats.read_seconds > op_seconds)
+    return "storage: reading takes " + per_cent(stats.read_seconds / busy) + " of the threads' work";
+  return "cpu: " + slowest->name + " takes " + per_cent(slowest->seconds / busy) +
+         " of the work of " + std::to_string(stats.threads) +
+         (stats.threads == 1 ? " thread" : " threads");
+}
+
+}  // namespace
+
+const Batch::FieldView* Batch::find(std::string_view name) const {
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const FieldView& field) { return field.name == name; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+struct Loader::Impl {
+  Impl(What the_what, const ExecutorOptions& the_options)
+      : what(std::move(the_what)), options(the_options) {}
+
+  const What what;
+  const ExecutorOptions options;
+  std::unique_ptr<Executor> executor;  // from the first begin() on
+
+  // What the consumer has had of the epoch in progress.
+  EpochStart progress;
+  std::set<std::int64_t> beyond;
+  std::uint32_t next_epoch = 0;
+  bool running = false;                        // inside an epoch
+  std::optional<std::uint32_t> executor_at;    // the epoch at whose start the executor stands
+  std::optional<EpochStart> resume_at;         // set by restore()
+
+  // Guards what stats() reads beside the executor's own books.
+  mutable Mutex stats_mutex;
+  std::int64_t samples CUTWATER_GUARDED_BY(stats_mutex) = 0;
+  std::int64_t batches CUTWATER_GUARDED_BY(stats_mutex) = 0;
+  std::optional<Clock::time_point> first_begin CUTWATER_GUARDED_BY(stats_mutex);
+  std::optional<Clock::time_point> first_batch CUTWATER_GUARDED_BY(stats_mutex);
+  Clock::time_point last_batch CUTWATER_GUARDED_BY(stats_mutex);
+
+  void had(const FinishedBatch& batch) {
+    const auto& positions = batch.slab->positions;
+    beyond.insert(positions.begin(), positions.begin() + batch.count);
+    progress.next_batch = batch.index + 1;
+    if (what.order == Order::kStrict) {
+      progress.position = *beyond.rbegin() + 1;  // bad samples before it are done with, too
+      beyond.clear();
+    }
+    while (!beyond.empty() && *beyond.begin() == progress.position) {
+      beyond.erase(beyond.begin());
+      ++progress.position;
+    }
+  }
+};
+
+Loader::Loader(What what, HowFast how) {
+  check(what, how);
+  const ExecutorOptions options = resolve(what, how);
+  impl_ = std::make_unique<Impl>(std::move(what), options);
+}
+
+Loader::~Loader() = default;
+Loader::Loader(Loader&&) noexcept = default;
+Loader& Loader::operator=(Loader&&) noexcept = default;
+
+void Loader::begin() {
+  Impl& my = *impl_;
+  if (!my.executor) my.executor = std::make_unique<Executor>(my.what, my.options);
+  {
+    MutexLock lock(my.stats_mutex);
+    if (!my.first_begin) my.first_begin = Clock::now();
+  }
+  const EpochStart start = my.resume_at.value_or(EpochStart{my.next_epoch, 0, 0, {}});
+  // The executor has usually begun this epoch already, while the last one ended.
+  if (my.resume_at || my.executor_at != my.next_epoch) my.executor->restart(start);
+  my.resume_at.reset();
+  my.executor_at.reset();
+  my.progress = start;
+  my.beyond = {start.done_beyond.begin(), start.done_beyond.end()};
+  my.next_epoch = start.epoch + 1;
+  my.running = true;
+}
+
+std::optional<Batch> Loader::next() {
+  Impl& my = *impl_;
+  if (!my.running) return std::nullopt;
+  std::optional<FinishedBatch> finished;
+  try {
+    finished = my.executor->next();
+  } catch (...) {
+    my.running = false;
+    throw;
+  }
+  if (!finished) {
+    my.running = false;
+    my.progress = {my.progress.epoch + 1, 0, 0, {}};
+    my.beyond.clear();
+    my.executor_at = my.progress.epoch;
+    return std::nullopt;
+  }
+  my.had(*finished);
+
+  Batch batch;
+  batch.epoch = finished->epoch;
+  batch.index = finished->index;
+  const auto& ids = finished->slab->ids;
+  batch.ids.assign(ids.begin(), ids.begin() + finished->count);
+  for (const Slab::FieldSlots& field : finished->slab->fields()) {
+    TensorSpec spec{field.spec.dtype, {finished->count}};
+    for (const std::int64_t dim : field.spec.shape) spec.shape.push_back(dim);
+    batch.fields.push_back({field.name, spec, const_cast<std::uint8_t*>(field.bytes.data())});
+  }
+  batch.memory = finished->slab;
+
+  MutexLock lock(my.stats_mutex);
+  my.samples += finished->count;
+  ++my.batches;
+  my.last_batch = Clock::now();
+  if (!my.first_batch) my.first_batch = my.last_batch;
+  return batch;
+}
+
+bool Loader::wait(std::chrono::nanoseconds time) {
+  return !impl_->running || impl_->executor->wait(time);
+}
+
+void Loader::set_epoch(std::uint32_t epoch) {
+  impl_->next_epoch = epoch;
+  impl_->resume_at.reset();
+  if (!impl_->running) impl_->progress = {epoch, 0, 0, {}};
+}
+
+std::uint32_t Loader::next_epoch() const { return impl_->next_epoch; }
+
+std::int64_t Loader::batches_per_epoch() const {
+  const std::int64_t size = impl_->what.source->size(), batch = impl_->what.batch_size;
+  return impl_->what.drop_last ? size / batch : (size + batch - 1) / batch;
+}
+
+LoaderState Loader::state() const {
+  const Impl& my = *impl_;
+  const EpochStart& at = my.resume_at ? *my.resume_at : my.progress;
+  LoaderState state{at.epoch, at.position, at.next_batch, at.done_beyond, stream_of(my.what)};
+  if (my.resume_at || my.what.order == Order::kStrict || !my.running) return state;
+
+  // Out of order: what was left out counts as done, too.
+  std::set<std::int64_t> done = my.beyond;
+  for (const std::int64_t position : my.executor->skipped_positions())
+    if (position >= state.position) done.insert(position);
+  while (!done.empty() && *done.begin() == state.position) {
+    done.erase(done.begin());
+    ++state.position;
+  }
+  state.done_beyond.assign(done.begin(), done.end());
+  return state;
+}
+
+void Loader::restore(const LoaderState& state) {
+  const auto mine = stream_of(impl_->what);
+  std::string different;
+  for (const auto& [name, value] : mine) {
+    const auto saved = std::find_if(state.stream.begin(), state.stream.end(),
+                                    [&, key = std::string_view(name)](const auto& p) { return p.first == key; });
+    if (saved == state.stream.end() || saved->second != value)
+      different += (different.empty() ? "" : ", ") + name + " (saved " +
+                   (saved == state.stream.end() ? "nothing" : saved->second) + ", now " + value + ")";
+  }
+  if (!different.empty())
+    refuse("the saved state is of another stream, it differs in " + different +
+           "; make the loader as it was when the state was saved");
+  const std::int64_t size = impl_->what.source->size();
+  const bool ordered = std::is_sorted(state.done_beyond.begin(), state.done_beyond.end()) &&
+                       (state.done_beyond.empty() || (state.done_beyond.front() > state.position &&
+                                                      state.done_beyond.back() < size));
+  if (state.position < 0 || state.position > size || state.batch < 0 || !ordered)
+    refuse("the saved state is damaged: position " + std::to_string(state.position) + " of " +
+           std::to_string(size) + " samples");
+  impl_->running = false;
+  impl_->executor_at.reset();
+  impl_->resume_at = EpochStart{state.epoch, state.batch, state.position, state.done_beyond};
+  impl_->next_epoch = state.epoch;
+}
+
+LoaderStats Loader::stats() const {
+  const Impl& my = *impl_;
+  LoaderStats stats;
+  stats.threads = my.options.threads;
+  stats.memory_limit = my.options.memory_limit;
+  {
+    MutexLock lock(my.stats_mutex);
+    stats.samples = my.samples;
+    stats.batches = my.batches;
+    if (my.first_begin && my.first_batch) {
+      stats.first_batch_seconds = seconds(*my.first_batch - *my.first_begin);
+      stats.elapsed_seconds = seconds(my.last_batch - *my.first_begin);
+    }
+  }
+  if (my.executor) {
+    Work work = my.executor->work();
+    stats.bytes_read = work.bytes_read;
+    stats.read_seconds = seconds(work.read.nanoseconds);
+    stats.consumer_wait_seconds = seconds(work.consumer_wait_ns);
+    stats.worker_wait_seconds = seconds(work.worker_wait_ns);
+    stats.memory_peak = my.executor->pool().peak_bytes();
+    for (auto& [id, failure] : work.skipped) stats.skipped.push_back(std::move(failure));
+    stats.substituted = std::move(work.substituted);
+    const Pipeline& pipeline = my.what.pipeline;
+    for (const Group& group : pipeline.groups(my.what.source->cut(), pipeline.last_cut(), my.options.fuse)) {
+      const OpTime& time = work.ops[static_cast<std::size_t>(group.begin)];
+      stats.ops.push_back({group.name, seconds(time.nanoseconds), time.calls});
+    }
+  }
+  stats.bound_by = bottleneck(stats);
+  return stats;
+}
+
+void Loader::close() {
+  if (impl_->executor) impl_->executor->close();
+}
+
+const What& Loader::what() const { return impl_->what; }
+
+}  // namespace cutwater

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// JPEG pixels by libjpeg-turbo. Pillow feeds libjpeg in blocks and lets it suspend; whether a
+// damaged file is refused depends on that, so the same is done here. A scan that is closed by the
+// end marker is decoded only where its pixels are asked for.
+#include "ops/image/codec_jpeg.h"
+
+#include <jpeglib.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>  // jpeglib.h needs it first
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/image/codec_common.h"
+
+namespace cutwater::image {
+namespace {
+
+constexpr std::uint8_t kRst0 = 0xD0, kRst7 = 0xD7, kEoi = 0xD9, kSos = 0xDA;
+
+// A libjpeg decompressor over a file in memory. libjpeg's errors leave through longjmp, because C++
+// exceptions may not pass its C frames: every libjpeg call that can fail is made within call().
+class Decompressor {
+ public:
+  explicit Decompressor(Bytes file) : file_(file) {
+    info_.err = jpeg_std_error(&errors_);
+    info_.client_data = this;
+    errors_.error_exit = [](j_common_ptr info) { std::longjmp(self(info).jump_, 1); };
+    errors_.output_message = [](j_common_ptr) {};
+    source_.init_source = source_.term_source = [](j_decompress_ptr) {};
+    source_.fill_input_buffer = [](j_decompress_ptr) -> boolean { return FALSE; };  // suspend
+    source_.skip_input_data = [](j_decompress_ptr info, long count) {
+      self(reinterpret_cast<j_common_ptr>(info)).skip(count);
+    };
+    source_.resync_to_restart = jpeg_resync_to_restart;
+    source_.next_input_byte = file.data();
+    call([&] { jpeg_create_decompress(&info_); });
+    info_.src = &source_;
+  }
+  ~Decompressor() { jpeg_destroy_decompress(&info_); }
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+
+  jpeg_decompress_struct& info() { return info_; }
+
+  // Runs `step`; an error of libjpeg in it becomes an Error. `step` may throw, but must not hold
+  // objects with destructors while libjpeg runs.
+  template <class Step>
+  void call(Step&& step) {
+    if (setjmp(jump_) != 0) refuse("JPEG is damaged: " + message());
+    step();
+  }
+
+  // Lets libjpeg see Pillow's next block of the file; false when it has seen all.
+  bool widen() {
+    constexpr std::size_t kBlock = 65536;
+    return widen_to(std::min(file_.size(), seen_ + kBlock));
+  }
+  void widen_fully() { widen_to(file_.size()); }
+
+ private:
+  static Decompressor& self(j_common_ptr info) {
+    return *static_cast<Decompressor*>(info->client_data);
+  }
+
+  bool widen_to(std::size_t end) {
+    if (end == seen_) return false;
+    source_.bytes_in_buffer += end - seen_;
+    seen_ = end;
+    skip(std::exchange(pending_skip_, 0));
+    return true;
+  }
+
+  void skip(long count) {
+    if (count <= 0) return;
+    const auto wanted = static_cast<std::size_t>(count);
+    const std::size_t now = std::min(wanted, source_.bytes_in_buffer);
+    source_.next_input_byte += now;
+    source_.bytes_in_buffer -= now;
+    pending_skip_ = static_cast<long>(wanted - now);
+  }
+
+  std::string message() {
+    char text[JMSG_LENGTH_MAX] = {};
+    errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), text);
+    return text;
+  }
+
+  Bytes file_;
+  std::size_t seen_ = 0;   // bytes of the file that libjpeg was given
+  long pending_skip_ = 0;  // bytes to drop from what it is given next
+  jpeg_decompress_struct info_{};
+  jpeg_error_mgr errors_{};
+  jpeg_source_mgr source_{};
+  std::jmp_buf jump_{};
+};
+
+// Steps over the data of a scan to its next marker that is neither stuffing nor a restart; calls
+// on_restart for each restart marker. Returns the offset of the marker's code, or the size.
+template <class OnRestart>
+std::size_t skip_scan(Bytes file, std::size_t at, OnRestart on_restart) {
+  while (at < file.size()) {
+    const void* found = std::memchr(file.data() + at, 0xFF, file.size() - at);
+    if (found == nullptr) break;
+    at = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - file.data());
+    while (at < file.size() && file[at] == 0xFF) ++at;
+    if (at == file.size()) break;
+    if (file[at] >= kRst0 && file[at] <= kRst7) {
+      on_restart(file[at] - kRst0);
+    } else if (file[at] != 0) {
+      return at;
+    }
+    ++at;
+  }
+  return file.size();
+}
+
+// Whether the scan's data are closed by the end marker with nothing else within them. libjpeg then
+// never runs out of data and never fails: a damaged code only warns. So such a file is accepted
+// whatever part of it is decoded.
+bool is_closed(Bytes file, std::size_t at, bool has_restarts) {
+  int expected = 0;
+  bool in_sequence = true;
+  const std::size_t end = skip_scan(file, at, [&](int number) {
+    in_sequence = in_sequence && has_restarts && number == expected;
+    expected = (expected + 1) % 8;
+  });
+  return in_sequence && end < file.size() && file[end] == kEoi;
+}
+
+void check_scans(Bytes file, std::size_t at, std::int64_t limit) {
+  std::int64_t scans = 1;
+  while (scans <= limit) {
+    at = skip_scan(file, at, [](int) {});
+    if (at + 3 > file.size() || file[at] == kEoi) return;
+    if (file[at] == kSos) ++scans;
+    at += 1 + std::max<std::size_t>(2, be16(file, at + 1));
+  }
+  refuse("JPEG has more than " + std::to_string(limit) +
+         " scans; raise max_scans if the file is trusted");
+}
+
+// Adobe's inverted CMYK to RGB with Pillow's rounding. `in` and `out` may not overlap.
+void cmyk_to_rgb(const std::uint8_t* in, std::int64_t count, std::uint8_t* out) {
+  for (std::int64_t i = 0; i < count; ++i, in += 4, out += 3) {
+    const int white = in[3];
+    for (int c = 0; c < 3; ++c) {
+      const int product = (255 - in[c]) * white + 128;
+      out[c] = static_cast<std::uint8_t>(std::max(0, white - ((product >> 8) + product) / 256));
+    }
+  }
+}
+
+class JpegDecoder {
+ public:
+  JpegDecoder(Bytes file, const Header& header, const JpegFrame& frame, const TensorSpan& out)
+      : file_(file), header_(header), frame_(frame), out_(out), jpeg_(file), info_(jpeg_.info()) {}
+
+  void run() {
+    jpeg_.call([&] { start(); });
+    const bool closed = frame_.single_scan() && !info_.arith_code &&
+                        is_closed(file_, frame_.scan_at, info_.restart_interval != 0);
+    if (closed) jpeg_.widen_fully();
+    const Region& region = out_.present();
+    if (closed && region.width > 0) jpeg_.call([&] { crop(); });
+    row_.resize(std::size_t{info_.output_width} *
+                static_cast<std::size_t>(info_.output_components));
+    jpeg_.call([&] { closed ? read_part() : read_all(); });
+  }
+
+ private:
+  // Reads the markers, and of a file with several scans all of it.
+  void start() {
+    int status = JPEG_SUSPENDED;
+    while (status != JPEG_HEADER_OK) {
+      status = jpeg_read_header(&info_, FALSE);
+      if (status == JPEG_SUSPENDED && !jpeg_.widen()) refuse("JPEG data end in the header");
+    }
+    if (info_.image_width != header_.width || info_.image_height != header_.height ||
+        info_.num_components != frame_.components) {
+      refuse("JPEG has headers that contradict each other");
+    }
+    info_.out_color_space = frame_.components == 4 ? JCS_CMYK : JCS_RGB;
+    while (!jpeg_start_decompress(&info_)) {
+      if (!jpeg_.widen()) refuse("JPEG data end early: the last scan is not complete");
+    }
+  }
+
+  // Narrows decoding to the columns asked for. Upsampling looks at the neighbours of a pixel, and
+  // libjpeg takes the edge of what it decodes for the edge of the image, hence the margin.
+  void crop() {
+    const Region& region = out_.present();
+    const std::int64_t margin = info_.max_h_samp_factor > 1 ? 2 : 0;
+    const std::int64_t left = std::max<std::int64_t>(0, region.left - margin);
+    const std::int64_t right = std::min(header_.width, region.left + region.width + margin);
+    if (left == 0 && right == header_.width) return;
+    auto first = static_cast<JDIMENSION>(left);
+    auto count = static_cast<JDIMENSION>(right - left);
+    jpeg_crop_scanline(&info_, &first, &count);
+    first_column_ = first;
+  }
+
+  void read_part() {
+    const Region& region = out_.present();
+    if (region.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(region.top));
+    for (std::int64_t y = region.top; y < region.top + region.height; ++y) read_row(y);
+  }
+
+  void read_all() {
+    for (std::int64_t y = 0; y < header_.height; ++y) read_row(y);
+    // Errors in what follows the pixels refuse the file; its ending there does not.
+    jpeg_finish_decompress(&info_);
+  }
+
+  void read_row(std::int64_t y) {
+    const Region& region = out_.present();
+    const bool wanted = y >= region.top && y < region.top + region.height;
+    const bool direct = wanted && info_.output_components == 3 && first_column_ == region.left &&
+                        info_.output_width == region.width;
+    JSAMPROW row = direct ? out_.pixel(y, region.left) : row_.data();
+    while (jpeg_read_scanlines(&info_, &row, 1) != 1) {
+      if (!jpeg_.widen()) {
+        refuse("JPEG data end early: row " + std::to_string(y) + " of " +
+               std::to_string(header_.height));
+      }
+    }
+    if (!wanted || direct) return;
+    const std::uint8_t* pixels =
+        row_.data() + (region.left - first_column_) * info_.output_components;
+    if (info_.output_components == 4) {
+      cmyk_to_rgb(pixels, region.width, out_.pixel(y, region.left));
+    } else if (region.width > 0) {
+      std::memcpy(out_.pixel(y, region.left), pixels, static_cast<std::size_t>(region.width) * 3);
+    }
+  }
+
+  Bytes file_;
+  const Header& header_;
+  const JpegFrame& frame_;
+  const TensorSpan& out_;
+  Decompressor jpeg_;
+  jpeg_decompress_struct& info_;
+  std::int64_t first_column_ = 0;  // of what libjpeg puts out
+  std::vector<std::uint8_t> row_;
+};
+
+}  // namespace
+
+void decode_jpeg(Bytes file, const Header& header, const Limits& limits, const TensorSpan& out) {
+  const JpegFrame frame = read_jpeg_frame(file);
+  if (!frame.single_scan()) check_scans(file, frame.scan_at, limits.max_scans);
+  JpegDecoder(file, header, frame, out).run();
+}
+
+}  // namespace cutwater::image

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/image/codec_versions.h"
+
+#include <gif_lib.h>
+#include <jconfig.h>
+#include <png.h>
+#include <webp/demux.h>
+
+namespace cutwater::image {
+namespace {
+
+// 0x010204 → "1.2.4"
+std::string dotted(int version) {
+  return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff) + "." +
+         std::to_string(version & 0xff);
+}
+
+// 2001005 → "2.1.5"
+std::string dotted_decimal(int version) {
+  return std::to_string(version / 1000000) + "." + std::to_string(version / 1000 % 1000) + "." +
+         std::to_string(version % 1000);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> codec_versions() {
+  return {{"jpeg", "libjpeg-turbo " + dotted_decimal(LIBJPEG_TURBO_VERSION_NUMBER)},
+          {"png", "libpng " + std::string(PNG_LIBPNG_VER_STRING)},
+          {"webp", "libwebp " + dotted(WebPGetDemuxVersion())},
+          {"gif", "giflib " + std::to_string(GIFLIB_MAJOR) + "." + std::to_string(GIFLIB_MINOR) +
+                      "." + std::to_string(GIFLIB_RELEASE)},
+          {"bmp", "own"}};
+}
+
+}  // namespace cutwater::image

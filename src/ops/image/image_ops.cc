@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/image/image_ops.h"
+
+namespace cutwater::image {
+
+void require_image(std::string_view op, const TensorSpec& spec) {
+  if (spec.dtype == DType::kU8 && spec.shape.rank() == 3) return;
+  const bool bytes = spec.dtype == DType::kU8 && spec.shape.rank() == 1;
+  throw Error(Code::kInvalidArgument,
+              std::string(op) + ": needs an image (uint8, rows x columns x channels), got " +
+                  to_string(spec) +
+                  (bytes ? "; put decode before it" : "; put it before to_tensor and five_crop"));
+}
+
+TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width) {
+  return {spec.dtype, {height, width, spec.shape[2]}};
+}
+
+void require_positive(std::string_view op, const Size& size) {
+  if (size.height < 1 || size.width_or_square() < 1)
+    throw Error(Code::kInvalidArgument,
+                std::string(op) + ": size must be at least 1, got " + to_string(size));
+}
+
+}  // namespace cutwater::image

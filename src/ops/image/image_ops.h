@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The image domain: its ops, its fusions, and what the op files share.
+//
+// An image is uint8, rows x columns x channels, until to_tensor makes it float32, channels first.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "cutwater/op.h"
+
+namespace cutwater::image {
+
+extern const OpDef kDecode, kResize, kCenterCrop, kFiveCrop, kRandomCrop, kRandomResizedCrop,
+    kRandomHorizontalFlip, kRandomVerticalFlip, kPad, kGrayscale, kToTensor, kNormalize, kToDtype;
+
+inline constexpr std::array<const OpDef*, 13> kOps = {
+    &kDecode,    &kResize,   &kCenterCrop, &kFiveCrop, &kRandomCrop, &kRandomResizedCrop,
+    &kRandomHorizontalFlip, &kRandomVerticalFlip, &kPad, &kGrayscale, &kToTensor, &kNormalize, &kToDtype};
+
+extern const std::array<Fusion, 2> kFusions;
+
+// The text of an image op's table entry.
+constexpr OpText image_op(std::string_view name, std::string_view doc) {
+  return {name, doc, "image", kImageField};
+}
+
+// Throws Error(kInvalidArgument) unless the spec is that of an image.
+void require_image(std::string_view op, const TensorSpec& spec);
+
+// The same image with other extents.
+TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width);
+
+// Throws Error(kInvalidArgument) unless both sides are at least 1.
+void require_positive(std::string_view op, const Size& size);
+
+}  // namespace cutwater::image

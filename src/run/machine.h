@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process may use of the machine: cores by affinity and by CFS quota, memory by cgroup.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace cutwater {
+
+int affinity_cores();                 // cores in this process's cpuset
+std::optional<double> cpu_quota();    // cores that the cgroup grants, if it limits them
+int usable_cores();                   // at least 1
+std::size_t usable_memory_bytes();    // the smaller of physical memory and the cgroup's limit
+
+}  // namespace cutwater

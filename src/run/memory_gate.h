@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// MemoryGate: lets a sample's work start when its memory fits beside all other's. Each sample asks
+// once, for everything it will need, so those inside never wait and the gate always opens again.
+#pragma once
+
+#include <cstddef>
+
+#include "core/mutex.h"
+
+namespace cutwater {
+
+class MemoryGate {
+ public:
+  explicit MemoryGate(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  // Waits for room. Throws Error(kBadSample) when there can never be enough, Error(kCancelled) after
+  // close().
+  void enter(std::size_t bytes);
+  void leave(std::size_t bytes);
+  // Memory held by open batches: counts against the limit, but never waits here.
+  void set_batch_bytes(std::size_t bytes);
+  void close();
+
+ private:
+  const std::size_t limit_bytes_;
+  Mutex mutex_;
+  Condition changed_;
+  std::size_t inside_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  std::size_t batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace cutwater

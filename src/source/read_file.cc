@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/read_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "core/caught.h"
+
+namespace cutwater {
+namespace {
+
+// No image is this large; a sparse file that claims to be must not bring the process down.
+constexpr std::uint64_t kMaxSampleBytes = std::uint64_t{2} << 30;
+
+std::string way_out(int number) {
+  switch (number) {
+    case EACCES:
+    case EPERM:
+      return "; check its permissions";
+    case EMFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    case ELOOP:
+      return "; a link leads to itself";
+    default:
+      return "";
+  }
+}
+
+// Knows whether the process, not the file, is at fault.
+class SystemError : public Error {
+ public:
+  SystemError(int number, Failure failure) : Error(std::move(failure)), number_(number) {}
+  bool out_of_resources() const {
+    return number_ == EMFILE || number_ == ENFILE || number_ == ENOMEM;
+  }
+
+ private:
+  int number_;
+};
+
+std::string kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a named pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "not a file of a known kind";
+}
+
+[[noreturn]] void throw_not_regular(const std::string& path, mode_t mode) {
+  throw path_error(Code::kInvalidArgument, path, "is " + kind_of(mode) + ", not a regular file");
+}
+
+}  // namespace
+
+Error path_error(Code code, const std::string& path, std::string reason) {
+  return Error(Failure{code, std::move(reason), -1, path, {}});
+}
+
+void throw_system_error(int number, const std::string& path, const std::string& doing) {
+  const Code code = number == ENOENT || number == ENOTDIR ? Code::kNotFound : Code::kIo;
+  std::string reason =
+      "cannot " + doing + ": " + std::generic_category().message(number) + way_out(number);
+  throw SystemError(number, Failure{code, std::move(reason), -1, path, {}});
+}
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+File File::open(const std::string& path) {
+  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  int fd;
+  do fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  while (fd < 0 && errno == EINTR);
+  if (fd < 0) {
+    if (errno == ENXIO) throw_not_regular(path, S_IFSOCK);
+    throw_system_error(errno, path, "open");
+  }
+  File file;
+  file.fd_ = Fd(fd);
+  file.path_ = path;
+  struct stat status;
+  if (::fstat(fd, &status) != 0) throw_system_error(errno, path, "stat");
+  if (!S_ISREG(status.st_mode)) throw_not_regular(path, status.st_mode);
+  file.size_ = static_cast<std::uint64_t>(status.st_size);
+  file.mtime_ns_ = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  file.permissions_ = status.st_mode & 0777u;
+  return file;
+}
+
+void File::read(std::uint64_t offset, std::span<std::uint8_t> into) const {
+  while (!into.empty()) {
+    const ssize_t got = ::pread(fd_.get(), into.data(), into.size(), static_cast<off_t>(offset));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw_system_error(errno, path_, "read");
+    }
+    if (got == 0) {
+      throw path_error(Code::kIo, path_,
+                       "ends at byte " + std::to_string(offset) + ", " +
+                           std::to_string(into.size()) +
+                           " bytes are missing; it became shorter while it was read");
+    }
+    into = into.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+Buffer File::read_sample(std::uint64_t offset, std::uint64_t size, BufferPool& pool) const {
+  if (size == 0) throw path_error(Code::kInvalidArgument, path_, "is empty (0 bytes)");
+  if (size > kMaxSampleBytes) {
+    throw path_error(Code::kInvalidArgument, path_,
+                     "has " + std::to_string(size) + " bytes; a sample may have up to " +
+                         std::to_string(kMaxSampleBytes));
+  }
+  Buffer buffer = pool.allocate(static_cast<std::size_t>(size));
+  read(offset, buffer.span());
+  return buffer;
+}
+
+std::string File::text(std::uint64_t limit) const {
+  if (size_ > limit) {
+    throw path_error(Code::kInvalidArgument, path_,
+                     "has " + std::to_string(size_) + " bytes; up to " + std::to_string(limit) +
+                         " are accepted");
+  }
+  std::string text(static_cast<std::size_t>(size_), '\0');
+  read(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  return text;
+}
+
+Buffer read_file(const std::string& path, BufferPool& pool) {
+  const File file = File::open(path);
+  return file.read_sample(0, file.size(), pool);
+}
+
+Result<Sample> stored_sample(SampleId id, std::string path, std::optional<std::int64_t> label,
+                             const std::function<Buffer()>& read) {
+  Failure failure;
+  try {
+    Buffer bytes = read();
+    const TensorSpec spec{DType::kU8, {static_cast<std::int64_t>(bytes.size())}};
+    Sample sample;
+    sample.id = id;
+    sample.fields.push_back({std::string(kImageField), Tensor(spec, std::move(bytes))});
+    if (label) sample.fields.push_back({std::string(kLabelField), Tensor::scalar(*label)});
+    return sample;
+  } catch (const SystemError& error) {
+    failure = caught(id, "read");
+    failure.code = error.out_of_resources() ? Code::kIo : Code::kBadSample;
+  } catch (...) {
+    failure = caught(id, "read");
+    if (failure.code != Code::kInternal) failure.code = Code::kBadSample;
+  }
+  failure.path = std::move(path);
+  return failure;
+}
+
+}  // namespace cutwater
