@@ -43,6 +43,8 @@ def methods(ops):
         for p in op["params"]:
             # Enums of torchvision, torch and NumPy are accepted where the table says str.
             kind = "Any" if p["type"] == "str" else p["type"]
+            if not p["required"] and p["default"] is None and "None" not in kind:
+                kind += " | None"
             signature.append(f"{p['name']}: {kind}" + ("" if p["required"] else f" = {default_text(p['default'])}"))
         call = ", ".join([repr(op["name"])] + [f"{p['name']}={p['name']}" for p in op["params"]])
         lines += ["", f"    def {op['name']}("]

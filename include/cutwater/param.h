@@ -75,8 +75,8 @@ template <>
 struct ParamType<List> {
   static constexpr std::string_view kPython = "float | Sequence[float]",
                                     kExpected = "a number or a list of numbers";
-  static bool from(const Value& value, List& out);
-  static Value to(const List& member) { return member; }
+  static bool from(const Value& value, List& out);  // None: an empty list
+  static Value to(const List& member) { return member.empty() ? Value{} : Value{member}; }
 };
 template <>
 struct ParamType<Size> {

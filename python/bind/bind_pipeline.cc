@@ -21,7 +21,7 @@ nb::object to_python(const Value& value) {
     nb::object operator()(const List& list) const {
       nb::list numbers;
       for (const double number : list) numbers.append(number);
-      return std::move(numbers);
+      return numbers;
     }
     nb::object operator()(const std::string& text) const { return nb::cast(text); }
     nb::object operator()(bool truth) const { return nb::cast(truth); }

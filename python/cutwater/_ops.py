@@ -74,7 +74,7 @@ class Ops:
     def random_crop(
         self,
         size: int | Sequence[int],
-        padding: float | Sequence[float] = (),
+        padding: float | Sequence[float] | None = None,
         pad_if_needed: bool = False,
         fill: float | Sequence[float] = [0.0],
         padding_mode: Any = 'constant',
@@ -83,7 +83,7 @@ class Ops:
         Draws random numbers per sample and epoch.
 
         size: Height and width of the window; one number: a square.
-        padding: Pad first, by so many pixels (see pad); []: do not.
+        padding: Pad first, by so many pixels (see pad).
         pad_if_needed: Pad images smaller than the window.
         fill: Colour of a constant border.
         padding_mode: constant, edge, reflect or symmetric.

@@ -85,6 +85,7 @@ bool ParamType<double>::from(const Value& value, double& out) {
 }
 
 bool ParamType<List>::from(const Value& value, List& out) {
+  if (std::holds_alternative<std::monostate>(value)) return out.clear(), true;
   if (const auto* list = std::get_if<List>(&value)) return out = *list, true;
   double number = 0;
   if (!ParamType<double>::from(value, number)) return false;

@@ -48,8 +48,7 @@ class FileSource final : public Source {
     const std::int64_t probes = std::min(kProbes, list_.size());
     for (std::int64_t i = 0; i < probes; ++i) {
       struct stat status;
-      // i * size / probes without its overflow.
-      const std::int64_t index = list_.size() / probes * i + list_.size() % probes * i / probes;
+      const std::int64_t index = i * list_.size() / probes;
       const bool found = ::stat(list_.path(index).c_str(), &status) == 0;
       text += '\0' + (found ? std::to_string(status.st_size) : "?");
     }

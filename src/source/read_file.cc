@@ -76,14 +76,17 @@ File File::open(const std::string& path) {
   int fd;
   do fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   while (fd < 0 && errno == EINTR);
+  struct stat status;
   if (fd < 0) {
-    if (errno == ENXIO) throw_not_regular(path, S_IFSOCK);
-    throw_system_error(errno, path, "open");
+    const int number = errno;
+    // Sockets, and devices that are not there, cannot be opened at all.
+    const bool special = number == ENXIO && ::stat(path.c_str(), &status) == 0;
+    if (special) throw_not_regular(path, status.st_mode);
+    throw_system_error(number, path, "open");
   }
   File file;
   file.fd_ = Fd(fd);
   file.path_ = path;
-  struct stat status;
   if (::fstat(fd, &status) != 0) throw_system_error(errno, path, "stat");
   if (!S_ISREG(status.st_mode)) throw_not_regular(path, status.st_mode);
   file.size_ = static_cast<std::uint64_t>(status.st_size);

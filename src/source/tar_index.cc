@@ -123,7 +123,9 @@ class Grouper {
   }
 
   [[noreturn]] void refuse(const std::string& reason) const {
-    throw path_error(Code::kInvalidArgument, shard_.path(), "sample '" + key_ + "' " + reason);
+    constexpr std::size_t kMaxShown = 200;  // a name may have a million bytes
+    throw path_error(Code::kInvalidArgument, shard_.path(),
+                     "sample '" + key_.substr(0, kMaxShown) + "' " + reason);
   }
 
   const File& shard_;

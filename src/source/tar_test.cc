@@ -1,151 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
 #include <fstream>
-#include <iterator>
-#include <optional>
 #include <random>
 #include <thread>
 
-#include "core/sha256.h"
 #include "cutwater/source.h"
-#include "source/test_folder.h"
+#include "source/test_tar.h"
 
 namespace cutwater {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
-
-// ---- Writing archives. ----
-
-enum class Style { kUstar, kGnu, kPax };
-
-std::string octal(std::uint64_t value, std::size_t digits) {
-  std::string text(digits, '0');
-  for (; value > 0; value >>= 3) text[--digits] = static_cast<char>('0' + value % 8);
-  return text;
-}
-
-struct Header {
-  std::string name;
-  std::string size = octal(0, 11);  // the field as it stands
-  char type = '0';
-  std::string magic = std::string("ustar\00000", 8);
-  std::string prefix;
-
-  std::string block() const {
-    std::string bytes(512, '\0');
-    const auto put = [&](std::size_t at, const std::string& text) {
-      bytes.replace(at, text.size(), text);
-    };
-    put(0, name.substr(0, 100));
-    put(100, "0000644");
-    put(124, size);
-    put(136, octal(0, 11));
-    put(148, "        ");
-    bytes[156] = type;
-    put(257, magic);
-    put(345, prefix);
-    std::uint64_t sum = 0;
-    for (const char c : bytes) sum += static_cast<std::uint8_t>(c);
-    put(148, octal(sum, 6) + '\0');
-    return bytes;
-  }
-};
-
-std::string padded(std::string data) {
-  data.resize((data.size() + 511) / 512 * 512);
-  return data;
-}
-
-std::string base256(std::uint64_t value) {
-  std::string field(12, '\0');
-  field[0] = '\x80';
-  for (std::size_t i = 11; i > 3; --i, value >>= 8) field[i] = static_cast<char>(value & 0xff);
-  return field;
-}
-
-std::string pax_record(const std::string& key, const std::string& value) {
-  const std::string body = " " + key + "=" + value + "\n";
-  std::size_t length = body.size();
-  while (std::to_string(length).size() + body.size() != length) {
-    length = std::to_string(length).size() + body.size();
-  }
-  return std::to_string(length) + body;
-}
-
-std::string extension(char type, const std::string& data) {
-  Header header;
-  header.name = "extension";
-  header.type = type;
-  header.size = octal(data.size(), 11);
-  return header.block() + padded(data);
-}
-
-std::string member(const std::string& name, const std::string& data, Style style = Style::kUstar) {
-  Header header;
-  header.name = name;
-  header.size = octal(data.size(), 11);
-  std::string before;
-  if (style == Style::kUstar && name.size() > 100) {
-    const std::size_t slash = name.rfind('/', 155);
-    header.prefix = name.substr(0, slash);
-    header.name = name.substr(slash + 1);
-  } else if (style == Style::kGnu) {
-    header.magic = std::string("ustar  \0", 8);
-    header.prefix = "not a part of the name";
-    header.size = base256(data.size());
-    if (name.size() > 100) before = extension('L', name + '\0');
-  } else if (style == Style::kPax) {
-    header.name = "a name to ignore.txt";
-    header.size = octal(1, 11);
-    before = extension('g', pax_record("path", "ignored.jpg")) +
-             extension('x', pax_record("mtime", "1.5") + pax_record("path", name) +
-                                pax_record("size", std::to_string(data.size())));
-  }
-  return before + header.block() + padded(data);
-}
-
-const std::string kEnd(1024, '\0');
-
-// ---- Asking. ----
-
-class TarTest : public testing::Test {
- protected:
-  TarTest() {
-    if (const char* cache = std::getenv(kCache)) cache_before_ = cache;
-    ::setenv(kCache, folder_.path("cache").c_str(), 1);
-  }
-  ~TarTest() override {
-    if (cache_before_) {
-      ::setenv(kCache, cache_before_->c_str(), 1);
-    } else {
-      ::unsetenv(kCache);
-    }
-  }
-
-  std::shared_ptr<const Source> open(const std::string& bytes, const std::string& name = "s.tar") {
-    return open_tar({folder_.file(name, bytes)});
-  }
-  // Always indexes anew: the index of another archive does not fit.
-  Failure refusal(const std::string& bytes) {
-    return failure_of([&] { open(bytes); });
-  }
-  std::string kept(const std::string& name = "s.tar") const {
-    std::ifstream file(folder_.path(name + ".cwindex"), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  static constexpr char kCache[] = "XDG_CACHE_HOME";
-  TestFolder folder_;
-
- private:
-  std::optional<std::string> cache_before_;
-};
 
 constexpr Code kBad = Code::kInvalidArgument;
 
@@ -202,7 +71,7 @@ TEST_F(TarTest, RandomArchivesInAllStyles) {
 TEST_F(TarTest, WhatIsNotARegularFileIsPassedOver) {
   std::string bytes;
   for (const char type : {'1', '2', '3', '4', '5', '6'}) {
-    Header header;
+    TarHeader header;
     header.name = "x.jpg";
     header.type = type;
     header.size = octal(4096, 11);  // of what a link points to; no data follows
@@ -250,7 +119,7 @@ TEST_F(TarTest, EmptyImageFailsWhenRead) {
 TEST_F(TarTest, DamagedArchivesAreNamed) {
   const std::string good = member("a.jpg", std::string(700, 'x'));
   const auto sized = [](const std::string& field, char type = '0') {
-    Header header;
+    TarHeader header;
     header.name = "a.jpg";
     header.type = type;
     header.size = field;
@@ -350,6 +219,27 @@ TEST_F(TarTest, CompressedShardsAreToldWhatToDo) {
   EXPECT_THAT(refusal("\x28\xb5\x2f\xfd..."), FailsWith(kBad, "is compressed with zstd"));
   EXPECT_THAT(failure_of([&] { open_source(folder_.file("x.tar.gz", "\x1f\x8b\x08")); }),
               FailsWith(kBad, "decompress it first (gzip -d)"));
+}
+
+// The data of this archive is a hole of 1 GiB; what the process reads in bytes is counted by the
+// kernel.
+TEST_F(TarTest, IndexingSkipsTheData) {
+  const auto bytes_read = [] {
+    std::ifstream counters("/proc/self/io");
+    std::string name;
+    std::int64_t value = -1;
+    counters >> name >> value;  // the first line: "rchar: N"
+    return value;
+  };
+  if (bytes_read() < 0) GTEST_SKIP() << "no /proc/self/io";
+  TarHeader header;
+  header.name = "a.jpg";
+  header.size = octal(std::uint64_t{1} << 30, 11);
+  const std::string shard = folder_.file("s.tar", header.block());
+  ASSERT_EQ(::truncate(shard.c_str(), 512 + (std::int64_t{1} << 30) + 1024), 0);
+  const std::int64_t before = bytes_read();
+  EXPECT_EQ(open_tar({shard})->size(), 1);
+  EXPECT_LT(bytes_read() - before, 1 << 16);
 }
 
 // ---- Several shards. ----
@@ -457,120 +347,6 @@ TEST_F(TarTest, IdentityFollowsNamesLabelsAndShards) {
   EXPECT_EQ(open_tar({moved})->identity(), identity);
   fs::last_write_time(moved, fs::last_write_time(moved) + std::chrono::seconds(5));
   EXPECT_NE(open_tar({moved})->identity(), identity);
-}
-
-// ---- The kept index. ----
-
-// An archive whose label is damaged after it was indexed, size and time kept: whoever reads label 7
-// has used the kept index, whoever reads 8 has read the archive.
-class KeptIndexTest : public TarTest {
- protected:
-  KeptIndexTest() {
-    shard_ = folder_.file("s.tar", archive("7"));
-    const auto time = fs::last_write_time(shard_);
-    open_tar({shard_});
-    index_ = kept();
-    folder_.file("s.tar", archive("8"));
-    fs::last_write_time(shard_, time);
-  }
-  static std::string archive(const std::string& label) {
-    return member("a.jpg", "image") + member("a.cls", label) + member("b.jpg", "other") +
-           member("b.cls", label) + kEnd;
-  }
-  // The label seen when the index file has these bytes.
-  std::int64_t label_with(const std::string& index) {
-    folder_.file("s.tar.cwindex", index);
-    return open_tar({shard_})->label(0);
-  }
-  // With the digest that the bytes ought to have.
-  static std::string resealed(const std::string& index) {
-    const std::string body = index.substr(0, index.size() - 64);
-    return body + sha256_hex(body);
-  }
-  std::string with_number(std::size_t at, std::uint64_t value) const {
-    std::string changed = index_;
-    for (std::size_t i = 0; i < 8; ++i) changed[at + i] = static_cast<char>(value >> 8 * i & 0xff);
-    return resealed(changed);
-  }
-
-  std::string shard_;
-  std::string index_;
-};
-
-TEST_F(KeptIndexTest, IsUsedAndHasTheDocumentedLayout) {
-  EXPECT_EQ(label_with(index_), 7);
-  ASSERT_EQ(index_.size(), 48u + 2 * 32 + 10 + 64);
-  EXPECT_EQ(index_.substr(0, 16), std::string("CWTARIDX\1\0\0\0\1\0\0\0", 16));
-  EXPECT_EQ(index_.substr(32, 24),
-            std::string("\2\0\0\0\0\0\0\0\12\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0", 24));
-  EXPECT_EQ(index_.substr(48 + 64, 10), "a.jpgb.jpg");
-  EXPECT_EQ(index_, resealed(index_));
-}
-
-TEST_F(KeptIndexTest, IsRebuiltWhenStale) {
-  folder_.file("s.tar", archive("8"));
-  fs::last_write_time(shard_, fs::last_write_time(shard_) + std::chrono::nanoseconds(1000));
-  EXPECT_EQ(label_with(index_), 8);
-  EXPECT_NE(kept(), index_);
-}
-
-TEST_F(KeptIndexTest, IsRebuiltWhenDamaged) {
-  for (std::size_t size = 0; size < index_.size(); size += 7) {
-    EXPECT_EQ(label_with(index_.substr(0, size)), 8) << size;
-  }
-  for (std::size_t at = 0; at < index_.size(); ++at) {
-    std::string damaged = index_;
-    damaged[at] ^= 1;
-    ASSERT_EQ(label_with(damaged), 8) << at;
-  }
-  EXPECT_EQ(label_with(index_ + "x"), 8);
-  EXPECT_EQ(label_with(std::string(100000, 'x')), 8);
-}
-
-TEST_F(KeptIndexTest, IsRebuiltWhenItsNumbersAreImpossible) {
-  const std::uint64_t shard_size = fs::file_size(shard_);
-  const std::vector<std::pair<std::size_t, std::vector<std::uint64_t>>> impossible = {
-      {8, {0, 2, 0x300000001}},                                    // version; also flags
-      {12, {0, 2, 3}},                                             // flags, lower shard size
-      {16, {0, shard_size + 1}},                                   // shard size
-      {32, {0, 1, 3, ~std::uint64_t{0}, std::uint64_t{1} << 59}},  // samples
-      {40, {0, 9, 11, ~std::uint64_t{0}}},                         // bytes of names
-      {48, {0, 1, 513, shard_size, shard_size + 512, ~std::uint64_t{511}}},  // offset
-      {56, {shard_size, ~std::uint64_t{0}, 2000}},  // size: beyond, or into the next
-      {72, {0, 10, 11, ~std::uint64_t{0}}},         // end of the first name
-      {104, {5, 9, 11}},                            // end of the last name
-  };
-  EXPECT_EQ(label_with(with_number(64, 9)), 9);  // so a resealed index is believed otherwise
-  for (const auto& [at, values] : impossible) {
-    for (const std::uint64_t value : values) {
-      EXPECT_EQ(label_with(with_number(at, value)), 8) << at << ": " << value;
-    }
-  }
-}
-
-TEST_F(KeptIndexTest, WhateverStandsInItsPlaceIsNoObstacle) {
-  fs::remove(shard_ + ".cwindex");
-  ASSERT_EQ(::mkfifo((shard_ + ".cwindex").c_str(), 0600), 0);
-  EXPECT_EQ(open_tar({shard_})->label(0), 8);
-  fs::remove(shard_ + ".cwindex");
-  fs::create_directories(shard_ + ".cwindex/full");
-  EXPECT_EQ(open_tar({shard_})->label(0), 8);
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_.path())) {
-    EXPECT_THAT(entry.path().filename(), testing::AnyOf("s.tar", "s.tar.cwindex", "cache"));
-  }
-}
-
-// Where the folder of the shard takes no index, the cache folder does.
-TEST_F(KeptIndexTest, FallsBackToTheCacheFolder) {
-  fs::remove(shard_ + ".cwindex");
-  fs::create_directories(shard_ + ".cwindex/in the way");
-  EXPECT_EQ(open_tar({shard_})->label(0), 8);
-  const std::string cached = folder_.path("cache/cutwater/" + sha256_hex(shard_) + ".cwindex");
-  EXPECT_TRUE(fs::exists(cached));
-  std::ofstream(cached, std::ios::binary) << index_;
-  EXPECT_EQ(open_tar({shard_})->label(0), 7);
-  ::setenv(kCache, "/proc/no such folder", 1);
-  EXPECT_EQ(open_tar({shard_})->label(0), 8);  // kept nowhere, and no error
 }
 
 }  // namespace

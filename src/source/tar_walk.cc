@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace cutwater {
 namespace {

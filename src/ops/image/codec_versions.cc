@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/image/codec_versions.h"
 
-#include <gif_lib.h>
 #include <jconfig.h>
-#include <png.h>
 #include <webp/demux.h>
+#include <zlib.h>
 
 namespace cutwater::image {
 namespace {
@@ -25,10 +24,9 @@ std::string dotted_decimal(int version) {
 
 std::vector<std::pair<std::string, std::string>> codec_versions() {
   return {{"jpeg", "libjpeg-turbo " + dotted_decimal(LIBJPEG_TURBO_VERSION_NUMBER)},
-          {"png", "libpng " + std::string(PNG_LIBPNG_VER_STRING)},
+          {"png", "own, on zlib " ZLIB_VERSION},
           {"webp", "libwebp " + dotted(WebPGetDemuxVersion())},
-          {"gif", "giflib " + std::to_string(GIFLIB_MAJOR) + "." + std::to_string(GIFLIB_MINOR) +
-                      "." + std::to_string(GIFLIB_RELEASE)},
+          {"gif", "own"},
           {"bmp", "own"}};
 }
 

@@ -24,7 +24,7 @@ struct RandomCrop {
   static constexpr std::tuple kParams{
       Param{"size", &RandomCrop::size, "Height and width of the window; one number: a square.",
             Need::kRequired},
-      Param{"padding", &RandomCrop::padding, "Pad first, by so many pixels (see pad); []: do not."},
+      Param{"padding", &RandomCrop::padding, "Pad first, by so many pixels (see pad)."},
       Param{"pad_if_needed", &RandomCrop::pad_if_needed, "Pad images smaller than the window."},
       Param{"fill", &RandomCrop::fill, "Colour of a constant border."},
       Param{"padding_mode", &RandomCrop::padding_mode, "constant, edge, reflect or symmetric."}};
