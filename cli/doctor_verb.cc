@@ -42,7 +42,8 @@ bool cuda_driver() {
 // The torch that `python3` would import, from its package metadata: importing it takes seconds.
 std::string torch_version() {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
-      popen("python3 -c \"import importlib.metadata as m; print(m.version('torch'))\" 2>/dev/null", "r"),
+      popen("python3 -c \"import importlib.metadata as m; print(m.version('torch'))\" 2>/dev/null",
+            "r"),
       pclose);
   std::array<char, 64> line{};
   if (!pipe || std::fgets(line.data(), line.size(), pipe.get()) == nullptr) return {};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline_argument.h"
 
-#include <filesystem>
 #include <toml++/toml.h>
+
+#include <filesystem>
 
 #include "ops/all_ops.h"
 #include "ops/presets.h"

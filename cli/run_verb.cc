@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cutwater run: the loader alone, measured. With --hash, what it delivered is proven; with --step-ms,
-// a consumer that needs its time is played.
+// cutwater run: the loader alone, measured. With --hash, what it delivered is proven; with
+// --step-ms, a consumer that needs its time is played.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -74,8 +74,9 @@ Loader make_loader(const Options& options) {
     try {
       number = std::stod(options.max_errors);
     } catch (const std::exception&) {
-      throw Error(Code::kInvalidArgument, "--max-errors must be a count, or a share such as 0.01, got '" +
-                                              options.max_errors + "'");
+      throw Error(Code::kInvalidArgument,
+                  "--max-errors must be a count, or a share such as 0.01, got '" +
+                      options.max_errors + "'");
     }
     if (options.max_errors.find('.') != std::string::npos)
       what.bad_samples.max_share = number;
@@ -137,19 +138,20 @@ RunResult run_epochs(Loader& loader, const Options& options) {
 ordered_json json_of(const RunResult& result, const Options& options) {
   const LoaderStats& stats = result.stats;
   const double rate = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
-  ordered_json json = {{"samples", result.samples},
-                       {"seconds", result.seconds},
-                       {"samples_per_s", rate},
-                       {"read_bytes_per_s", static_cast<double>(stats.bytes_read) / result.seconds},
-                       {"first_batch_s", stats.first_batch_seconds},
-                       {"bound_by", stats.bound_by},
-                       {"rss_bytes", resident_bytes()},
-                       {"threads", stats.threads},
-                       {"memory_limit", stats.memory_limit},
-                       {"memory_peak", stats.memory_peak},
-                       {"wait_s", {{"consumer", stats.consumer_wait_seconds},
-                                   {"workers", stats.worker_wait_seconds}}},
-                       {"read_s", stats.read_seconds}};
+  ordered_json json = {
+      {"samples", result.samples},
+      {"seconds", result.seconds},
+      {"samples_per_s", rate},
+      {"read_bytes_per_s", static_cast<double>(stats.bytes_read) / result.seconds},
+      {"first_batch_s", stats.first_batch_seconds},
+      {"bound_by", stats.bound_by},
+      {"rss_bytes", resident_bytes()},
+      {"threads", stats.threads},
+      {"memory_limit", stats.memory_limit},
+      {"memory_peak", stats.memory_peak},
+      {"wait_s",
+       {{"consumer", stats.consumer_wait_seconds}, {"workers", stats.worker_wait_seconds}}},
+      {"read_s", stats.read_seconds}};
   if (options.step_ms > 0) json["busy_share"] = result.busy_seconds / result.seconds;
   json["ops"] = ordered_json::object();
   for (const NamedOpTime& op : stats.ops)
@@ -164,7 +166,8 @@ ordered_json json_of(const RunResult& result, const Options& options) {
     }
     json["epochs"].push_back(std::move(one));
   }
-  for (const auto& [key, failures] : {std::pair{"skipped", &stats.skipped}, {"substituted", &stats.substituted}}) {
+  for (const auto& [key, failures] :
+       {std::pair{"skipped", &stats.skipped}, {"substituted", &stats.substituted}}) {
     json[key] = ordered_json::array();
     for (const Failure& f : *failures)
       json[key].push_back({{"id", f.sample}, {"path", f.path}, {"op", f.op}, {"reason", f.reason}});
@@ -177,7 +180,8 @@ void print(const RunResult& result, const Options& options) {
   std::printf("%lld samples in %.2f s: %.0f samples/s, %.1f MB/s read, first batch after %.3f s\n",
               static_cast<long long>(result.samples), result.seconds,
               static_cast<double>(result.samples) / result.seconds,
-              static_cast<double>(stats.bytes_read) / result.seconds * 1e-6, stats.first_batch_seconds);
+              static_cast<double>(stats.bytes_read) / result.seconds * 1e-6,
+              stats.first_batch_seconds);
   const double threads = stats.threads;
   const auto line = [&](const std::string& name, double seconds, std::uint64_t calls) {
     std::printf("  %-52s %8.3f s  %5.1f %%  %8.1f us each\n", name.c_str(), seconds,
@@ -190,12 +194,14 @@ void print(const RunResult& result, const Options& options) {
   line("waited for room", stats.worker_wait_seconds, 0);
   std::printf("the consumer waited %.3f s\n", stats.consumer_wait_seconds);
   if (options.step_ms > 0)
-    std::printf("the consumer was busy %.1f %% of the time\n", 100 * result.busy_seconds / result.seconds);
+    std::printf("the consumer was busy %.1f %% of the time\n",
+                100 * result.busy_seconds / result.seconds);
   for (const EpochResult& epoch : result.epochs)
     if (options.hash)
       std::printf("epoch %lld: stream %s  set %s\n", static_cast<long long>(epoch.epoch),
                   epoch.stream_hash.c_str(), epoch.set_hash.c_str());
-  for (const Failure& failure : stats.skipped) std::printf("skipped %s\n", failure.message().c_str());
+  for (const Failure& failure : stats.skipped)
+    std::printf("skipped %s\n", failure.message().c_str());
   for (const Failure& failure : stats.substituted)
     std::printf("substituted %s\n", failure.message().c_str());
   std::printf("bound by %s\n", stats.bound_by.c_str());
@@ -234,7 +240,8 @@ void add_run(CLI::App& app) {
   verb->add_option("--on-error", options->on_error, "raise, skip or substitute bad samples")
       ->check(CLI::IsMember({"raise", "skip", "substitute"}))
       ->capture_default_str();
-  verb->add_option("--max-errors", options->max_errors, "With skip: a count, or a share such as 0.01");
+  verb->add_option("--max-errors", options->max_errors,
+                   "With skip: a count, or a share such as 0.01");
   verb->add_option("--memory-limit", options->memory_limit, "Such as 2GiB");
   verb->add_flag("--hash", options->hash, "Hash what was delivered, per epoch");
   verb->add_option("--step-ms", options->step_ms, "Play a consumer that takes so long per batch")

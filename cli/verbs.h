@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of the command. Each adds itself to the app; its callback does the work and throws Error.
+// The verbs of the command. Each adds itself to the app; its callback does the work and throws
+// Error.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
+#include "core/units.h"
 #include "run/executor.h"
 #include "run/machine.h"
 
@@ -38,18 +40,31 @@ void check(const What& what, const HowFast& how) {
     refuse("num_workers must be at least 1, got " + std::to_string(*how.threads));
   if (how.prefetch_batches && *how.prefetch_batches < 1)
     refuse("prefetch must be at least 1 batch, got " + std::to_string(*how.prefetch_batches));
-  constexpr std::size_t kLeast = std::size_t{1} << 20;
-  if (how.memory_limit && *how.memory_limit < kLeast)
-    refuse("memory_limit must be at least 1 MiB, got " + std::to_string(*how.memory_limit) + " bytes");
 }
 
+// What the options leave open comes from the environment (CUTWATER_THREADS, CUTWATER_MEMORY_LIMIT),
+// then from the machine. Neither can change a byte.
 ExecutorOptions resolve(const What& what, const HowFast& how) {
   constexpr std::size_t kMostByDefault = std::size_t{4} << 30;
   ExecutorOptions options;
-  options.threads = how.threads.value_or(usable_cores());
-  options.memory_limit =
-      how.memory_limit.value_or(std::min(usable_memory_bytes() / 4, kMostByDefault));
-  const std::int64_t enough_for_threads = 2 + (2 * options.threads + what.batch_size - 1) / what.batch_size;
+  options.threads = usable_cores();
+  options.memory_limit = std::min(usable_memory_bytes() / 4, kMostByDefault);
+  if (const char* threads = std::getenv("CUTWATER_THREADS"); threads != nullptr && !how.threads) {
+    options.threads = std::atoi(threads);
+    if (options.threads < 1)
+      refuse("the environment's CUTWATER_THREADS must be at least 1, got '" + std::string(threads) +
+             "'");
+  }
+  if (const char* limit = std::getenv("CUTWATER_MEMORY_LIMIT"); limit != nullptr)
+    options.memory_limit = parse_bytes("the environment's CUTWATER_MEMORY_LIMIT", limit);
+  options.threads = how.threads.value_or(options.threads);
+  options.memory_limit = how.memory_limit.value_or(options.memory_limit);
+  constexpr std::size_t kLeast = std::size_t{1} << 20;
+  if (options.memory_limit < kLeast)
+    refuse("memory_limit must be at least 1 MiB, got " + std::to_string(options.memory_limit) +
+           " bytes");
+  const std::int64_t enough_for_threads =
+      2 + (2 * options.threads + what.batch_size - 1) / what.batch_size;
   options.prefetch_batches =
       how.prefetch_batches.value_or(std::max<std::int64_t>(4, enough_for_threads));
   options.fuse = how.fuse;
@@ -88,7 +103,8 @@ std::string bottleneck(const LoaderStats& stats) {
   }
   const double busy = std::max(stats.read_seconds + op_seconds, 1e-9);
   if (slowest == nullptr || stats.read_seconds > op_seconds)
-    return "storage: reading takes " + per_cent(stats.read_seconds / busy) + " of the threads' work";
+    return "storage: reading takes " + per_cent(stats.read_seconds / busy) +
+           " of the threads' work";
   return "cpu: " + slowest->name + " takes " + per_cent(slowest->seconds / busy) +
          " of the work of " + std::to_string(stats.threads) +
          (stats.threads == 1 ? " thread" : " threads");
@@ -114,9 +130,9 @@ struct Loader::Impl {
   EpochStart progress;
   std::set<std::int64_t> beyond;
   std::uint32_t next_epoch = 0;
-  bool running = false;                        // inside an epoch
-  std::optional<std::uint32_t> executor_at;    // the epoch at whose start the executor stands
-  std::optional<EpochStart> resume_at;         // set by restore()
+  bool running = false;                      // inside an epoch
+  std::optional<std::uint32_t> executor_at;  // the epoch at whose start the executor stands
+  std::optional<EpochStart> resume_at;       // set by restore()
 
   // Guards what stats() reads beside the executor's own books.
   mutable Mutex stats_mutex;
@@ -247,11 +263,13 @@ void Loader::restore(const LoaderState& state) {
   const auto mine = stream_of(impl_->what);
   std::string different;
   for (const auto& [name, value] : mine) {
-    const auto saved = std::find_if(state.stream.begin(), state.stream.end(),
-                                    [&, key = std::string_view(name)](const auto& p) { return p.first == key; });
+    const auto saved =
+        std::find_if(state.stream.begin(), state.stream.end(),
+                     [&, key = std::string_view(name)](const auto& p) { return p.first == key; });
     if (saved == state.stream.end() || saved->second != value)
       different += (different.empty() ? "" : ", ") + name + " (saved " +
-                   (saved == state.stream.end() ? "nothing" : saved->second) + ", now " + value + ")";
+                   (saved == state.stream.end() ? "nothing" : saved->second) + ", now " + value +
+                   ")";
   }
   if (!different.empty())
     refuse("the saved state is of another stream, it differs in " + different +
@@ -293,7 +311,8 @@ LoaderStats Loader::stats() const {
     for (auto& [id, failure] : work.skipped) stats.skipped.push_back(std::move(failure));
     stats.substituted = std::move(work.substituted);
     const Pipeline& pipeline = my.what.pipeline;
-    for (const Group& group : pipeline.groups(my.what.source->cut(), pipeline.last_cut(), my.options.fuse)) {
+    for (const Group& group :
+         pipeline.groups(my.what.source->cut(), pipeline.last_cut(), my.options.fuse)) {
       const OpTime& time = work.ops[static_cast<std::size_t>(group.begin)];
       stats.ops.push_back({group.name, seconds(time.nanoseconds), time.calls});
     }

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 what=${1:-build}
 
 packages=(g++ cmake ninja-build ccache make python3 python3-venv python3-dev
-          libjpeg62-turbo-dev zlib1g-dev libwebp-dev
+          libjpeg62-turbo-dev zlib1g-dev libwebp-dev libhwy-dev
           libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libxxhash-dev)
 if [ "$what" = test ]; then
   packages+=(clang clang-format clang-tidy libclang-rt-14-dev libgtest-dev libgmock-dev)

@@ -47,7 +47,9 @@ def module_of(path, headers, allowed):
 def main():
     allowed, headers = read_table()
     problems = []
-    for path in sorted([*ROOT.glob("src/**/*"), *ROOT.glob("include/**/*"), *ROOT.glob("cli/*"), *ROOT.glob("python/bind/*")]):
+    for path in sorted(
+        [*ROOT.glob("src/**/*"), *ROOT.glob("include/**/*"), *ROOT.glob("cli/*"), *ROOT.glob("python/bind/*")]
+    ):
         if path.suffix not in (".h", ".cc") or path.name.endswith("_test.cc") or path.name.startswith("test_"):
             continue
         module = module_of(path, headers, allowed)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: Buffer owns, a span views, copy() copies. All buffers of a loader come from one BufferPool
-// and are counted against its one budget.
+// Memory: Buffer owns, a span views, copy() copies. All buffers of a loader come from one
+// BufferPool and are counted against its one budget.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ class BufferPool;
 
 inline constexpr std::size_t kBufferAlignment = 64;
 
-// Move-only, 64-byte aligned bytes. Goes back to its pool when destroyed; without a pool, to the heap.
-// The bytes are not initialised.
+// Move-only, 64-byte aligned bytes. Goes back to its pool when destroyed; without a pool, to the
+// heap. The bytes are not initialised.
 class Buffer {
  public:
   Buffer() = default;

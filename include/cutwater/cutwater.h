@@ -6,6 +6,7 @@
 #include "cutwater/error.h"     // IWYU pragma: export
 #include "cutwater/loader.h"    // IWYU pragma: export
 #include "cutwater/op.h"        // IWYU pragma: export
+#include "cutwater/options.h"   // IWYU pragma: export
 #include "cutwater/pipeline.h"  // IWYU pragma: export
 #include "cutwater/rng.h"       // IWYU pragma: export
 #include "cutwater/sample.h"    // IWYU pragma: export

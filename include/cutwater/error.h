@@ -15,12 +15,12 @@ namespace cutwater {
 enum class Code : std::uint8_t {
   kInvalidArgument,  // the caller asked for something that cannot be; Python: ValueError
   kNotFound,         // a file or folder is missing; Python: FileNotFoundError
-  kBadSample,        // this one sample cannot be delivered; handled by on_error; Python: SampleError
-  kIo,               // the operating system refused; Python: OSError
-  kUnavailable,      // a service is gone
-  kTimeout,          // a wait ended without its condition
-  kCancelled,        // the work was closed or restarted under the caller
-  kInternal,         // a defect of ours
+  kBadSample,    // this one sample cannot be delivered; handled by on_error; Python: SampleError
+  kIo,           // the operating system refused; Python: OSError
+  kUnavailable,  // a service is gone
+  kTimeout,      // a wait ended without its condition
+  kCancelled,    // the work was closed or restarted under the caller
+  kInternal,     // a defect of ours
 };
 
 std::string_view name_of(Code code);

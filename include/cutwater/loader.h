@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loader: batches of a data set, epoch after epoch. Start here.
 //
-//   Loader loader({.source = open_folder("train"), .pipeline = Pipeline::parse("decode | …", all_ops()),
+//   Loader loader({.source = open_folder("train"), .pipeline = Pipeline::parse("decode | …",
+//   all_ops()),
 //                  .batch_size = 64, .shuffle = true, .seed = 7});
 //   loader.begin();
 //   while (std::optional<Batch> batch = loader.next()) step(*batch);
@@ -17,50 +18,11 @@
 #include <vector>
 
 #include "cutwater/error.h"
-#include "cutwater/pipeline.h"
-#include "cutwater/source.h"
+#include "cutwater/options.h"
+#include "cutwater/sample.h"
+#include "cutwater/tensor.h"
 
 namespace cutwater {
-
-enum class Order : std::uint8_t {
-  kStrict,  // the seeded permutation; batches in order
-  kReady,   // a batch closes when any B eligible samples are ready; same set, bounded displacement
-};
-
-enum class OnError : std::uint8_t {
-  kRaise,       // a bad sample ends the epoch
-  kSkip,        // it is left out and listed; batches stay full
-  kSubstitute,  // the next good sample of the listing takes its place
-};
-
-// Bad samples and how many of them an epoch may have before it ends after all.
-struct BadSamples {
-  OnError policy = OnError::kRaise;
-  std::optional<std::int64_t> max_count;
-  std::optional<double> max_share;  // of the data set
-};
-
-// What is delivered: every member changes what the consumer sees.
-struct What {
-  std::shared_ptr<const Source> source;
-  Pipeline pipeline;
-  std::int64_t batch_size = 1;
-  bool shuffle = false;
-  std::uint64_t seed = 0;
-  bool drop_last = false;
-  Order order = Order::kStrict;
-  // kReady: a sample is delivered at most so many batches after its place in the strict order.
-  std::int64_t max_late_batches = 4;
-  BadSamples bad_samples = {};
-};
-
-// How fast: no member changes a byte.
-struct HowFast {
-  std::optional<int> threads;                   // unset: the cores this process may use
-  std::optional<std::size_t> memory_limit;      // unset: a quarter of the memory, at most 4 GiB
-  std::optional<std::int64_t> prefetch_batches;  // finished or in the making; unset: by threads
-  bool fuse = true;
-};
 
 // A batch owns its memory: it is never overwritten while any copy of it lives.
 class Batch {
@@ -100,12 +62,12 @@ struct NamedOpTime {
 struct LoaderStats {
   std::int64_t samples = 0, batches = 0;  // handed out
   std::uint64_t bytes_read = 0;
-  double read_seconds = 0;              // summed over threads, as the ops
-  std::vector<NamedOpTime> ops;         // in chain order
-  double consumer_wait_seconds = 0;     // next() waited for a batch: high means the loader is slow
-  double worker_wait_seconds = 0;       // threads waited for room: high means the consumer is slow
-  double first_batch_seconds = 0;       // from begin() to the first batch
-  double elapsed_seconds = 0;           // from the first begin() to the last batch
+  double read_seconds = 0;           // summed over threads, as the ops
+  std::vector<NamedOpTime> ops;      // in chain order
+  double consumer_wait_seconds = 0;  // next() waited for a batch: high means the loader is slow
+  double worker_wait_seconds = 0;    // threads waited for room: high means the consumer is slow
+  double first_batch_seconds = 0;    // from begin() to the first batch
+  double elapsed_seconds = 0;        // from the first begin() to the last batch
   int threads = 0;
   std::size_t memory_limit = 0, memory_peak = 0;
   std::vector<Failure> skipped, substituted;

@@ -7,7 +7,8 @@
 //   void check() const;                                        refuse bad parameters, at build time
 //   TensorSpec out_spec(const TensorView& in) const;           shape first; `in` may lack its data,
 //                                                              dimensions may be kUnknown
-//   void apply(const TensorView& in, const TensorSpan& out) const;   bytes second, into a given place
+//   void apply(const TensorView& in, const TensorSpan& out) const;   bytes second, into a given
+//   place
 // and, where it draws random numbers,
 //   struct Draw { ...; static constexpr std::tuple kFields{Param{...}, ...}; };
 //   Draw draw(const TensorSpec& in, Rng rng) const;            before any pixel is touched
@@ -52,7 +53,8 @@ struct DrawnValues {
 // An op with its parameters: an immutable value, cheap to copy, safe to share between threads.
 class Op {
  public:
-  Op(const OpDef& def, std::shared_ptr<const void> params) : def_(&def), params_(std::move(params)) {}
+  Op(const OpDef& def, std::shared_ptr<const void> params)
+      : def_(&def), params_(std::move(params)) {}
 
   const OpDef& def() const { return *def_; }
   NamedValues params() const;          // all of them, in table order
@@ -86,9 +88,11 @@ struct OpDef {
   NamedValues (*draw_values)(const DrawnValues& drawn);
   TensorSpec (*out_spec)(const void* op, const TensorView& in, const DrawnValues& drawn);
   // null: needs all of its input and makes all of its output
-  Region (*needs)(const void* op, const TensorSpec& in, const Region& out, const DrawnValues& drawn);
+  Region (*needs)(const void* op, const TensorSpec& in, const Region& out,
+                  const DrawnValues& drawn);
   std::size_t (*scratch_bytes)(const void* op, const TensorView& in);  // null: none
-  void (*apply)(const void* op, const TensorView& in, const DrawnValues& drawn, const TensorSpan& out);
+  void (*apply)(const void* op, const TensorView& in, const DrawnValues& drawn,
+                const TensorSpan& out);
 };
 
 // One op of a chain as it runs. What the user wrote at one position may have expanded into several
@@ -118,7 +122,9 @@ struct OpTable {
 namespace detail {
 
 template <class T>
-concept Drawing = requires { typename T::Draw; };
+concept Drawing = requires {
+  typename T::Draw;
+};
 
 // Calls visit(param) for each Param of the tuple.
 template <class Tuple, class F>
@@ -233,9 +239,9 @@ struct OpText {
 template <class T>
 constexpr OpDef define_op(const OpText& text) {
   using F = detail::OpFunctions<T>;
-  OpDef def{text.name, text.doc, text.domain, text.field, text.version, detail::Drawing<T>,
-            F::params, F::make, F::values, nullptr, F::draw, F::draw_values, F::out_spec,
-            nullptr, nullptr, F::apply};
+  OpDef def{text.name,   text.doc, text.domain, text.field, text.version, detail::Drawing<T>,
+            F::params,   F::make,  F::values,   nullptr,    F::draw,      F::draw_values,
+            F::out_spec, nullptr,  nullptr,     F::apply};
   if constexpr (requires { &T::expand; }) def.expand = F::expand;
   if constexpr (requires { &T::needs; }) def.needs = F::needs;
   if constexpr (requires { &T::scratch_bytes; }) def.scratch_bytes = F::scratch_bytes;

@@ -86,8 +86,7 @@ struct ParamType<Size> {
   static Value to(const Size& member);
 };
 template <class E>
-  requires(std::is_enum_v<E>)
-struct ParamType<E> {
+requires(std::is_enum_v<E>) struct ParamType<E> {
   static constexpr std::string_view kPython = "str", kExpected = EnumNames<E>::kExpected;
   static bool from(const Value& value, E& out) {
     const auto* text = std::get_if<std::string>(&value);

@@ -39,7 +39,8 @@ struct Group {
 };
 
 // Chooses where the last op of a field writes. Called once per field and run, from the thread that
-// runs the sample, just before that op starts. May throw Error (a shape that does not fit the batch).
+// runs the sample, just before that op starts. May throw Error (a shape that does not fit the
+// batch).
 class SlotProvider {
  public:
   virtual ~SlotProvider() = default;
@@ -55,7 +56,8 @@ struct RunContext {
   std::shared_ptr<BufferPool> pool;
   SlotProvider* slots = nullptr;  // null: results are buffers of the pool
   bool fuse = true;
-  // Asked once, before the first op, for the bytes that the run will hold besides its slots; may wait.
+  // Asked once, before the first op, for the bytes that the run will hold besides its slots; may
+  // wait.
   std::function<void(std::size_t bytes)> reserve;
   std::vector<OpTime>* times = nullptr;  // added to, indexed by a group's first step
 };
@@ -74,15 +76,15 @@ class Pipeline {
   }
 
   const OpTable& table() const { return *table_; }
-  const std::vector<Op>& ops() const { return ops_; }      // as written
+  const std::vector<Op>& ops() const { return ops_; }        // as written
   const std::vector<Step>& steps() const { return steps_; }  // as run
-  std::string to_string() const;                            // parse() reads it back
+  std::string to_string() const;                             // parse() reads it back
 
   Cut last_cut() const { return static_cast<Cut>(steps_.size()); }
   // Cuts up to the frontier are stable: the same in every epoch. Cuts past it are fresh.
   Cut frontier() const;
   bool stable(Cut cut) const { return cut <= frontier(); }
-  std::string cut_name(Cut cut) const;        // "resize", "resize#2"; "source" for cut 0
+  std::string cut_name(Cut cut) const;         // "resize", "resize#2"; "source" for cut 0
   Cut cut_named(std::string_view name) const;  // a name or a number. Throws Error(kInvalidArgument)
   // Names the bytes at a cut: equal fingerprints, source and sample id mean equal stable bytes.
   std::string fingerprint(Cut cut) const;
@@ -96,7 +98,8 @@ class Pipeline {
 
   // Takes the sample from cut `from` to cut `to`. Any thread. REQUIRES: sample.cut == from.
   // The bytes at `to` depend on the sample and the draws alone. Failures carry sample id and op.
-  Result<Sample> run(Sample sample, Cut from, Cut to, const Draws& draws, const RunContext& how) const;
+  Result<Sample> run(Sample sample, Cut from, Cut to, const Draws& draws,
+                     const RunContext& how) const;
 
   // How run() would divide the steps [from, to).
   std::vector<Group> groups(Cut from, Cut to, bool fuse) const;

@@ -27,9 +27,9 @@ class Rng {
 
   std::uint32_t bits32();
   std::uint64_t bits64();
-  double uniform();                                                   // [0, 1), 53 bits
+  double uniform();  // [0, 1), 53 bits
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  std::uint64_t below(std::uint64_t n);                               // [0, n), unbiased. REQUIRES: n > 0
+  std::uint64_t below(std::uint64_t n);  // [0, n), unbiased. REQUIRES: n > 0
 
  private:
   DrawKey key_;

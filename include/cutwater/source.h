@@ -37,16 +37,17 @@ class Source {
   virtual std::string identity() const = 0;
 };
 
-// One class per subfolder: the same classes, labels and order as torchvision's ImageFolder (links are
-// followed). A folder without subfolders is a flat list of images and has no labels.
+// One class per subfolder: the same classes, labels and order as torchvision's ImageFolder (links
+// are followed). A folder without subfolders is a flat list of images and has no labels.
 struct FolderOptions {
   // Compared without regard to case. ImageFolder's, and .gif.
-  std::vector<std::string> extensions = {".jpg", ".jpeg", ".png", ".ppm",  ".bmp",
+  std::vector<std::string> extensions = {".jpg", ".jpeg", ".png",  ".ppm",  ".bmp",
                                          ".pgm", ".tif",  ".tiff", ".webp", ".gif"};
   bool allow_empty = false;  // classes without a file are an error otherwise, as in ImageFolder
 };
 // Throws Error(kNotFound, kInvalidArgument, kIo).
-std::shared_ptr<const Source> open_folder(const std::string& path, const FolderOptions& options = {});
+std::shared_ptr<const Source> open_folder(const std::string& path,
+                                          const FolderOptions& options = {});
 
 // Files by name; labels (empty, or one per file) with optional class names.
 std::shared_ptr<const Source> open_files(const std::vector<std::string>& paths,
@@ -57,9 +58,9 @@ std::shared_ptr<const Source> open_files(const std::vector<std::string>& paths,
 // `label`. Paths are relative to the table. Labels are whole numbers, or class names.
 std::shared_ptr<const Source> open_table(const std::string& path);
 
-// Tar shards in the WebDataset convention, read in place: members that share the name up to the first
-// dot are one sample; .jpg, .png… is its image, .cls its label. The index of a shard is built once
-// and kept (beside the shard, else in the user's cache folder).
+// Tar shards in the WebDataset convention, read in place: members that share the name up to the
+// first dot are one sample; .jpg, .png… is its image, .cls its label. The index of a shard is built
+// once and kept (beside the shard, else in the user's cache folder).
 std::shared_ptr<const Source> open_tar(const std::vector<std::string>& shards);
 
 // What the command line takes as --data: a folder, a table, or tar shards (also a glob of shards).

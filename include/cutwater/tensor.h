@@ -82,8 +82,8 @@ struct Region {
 Region whole(const TensorSpec& spec);
 
 // Bytes with a meaning, owned by somebody else. An image may be present in part: its spec is that
-// of the whole image, its bytes are those of one region, and coordinates stay those of the whole, so
-// an op does not care how much was left out around the part it needs.
+// of the whole image, its bytes are those of one region, and coordinates stay those of the whole,
+// so an op does not care how much was left out around the part it needs.
 template <class Byte>
 class BasicTensorView {
  public:

@@ -48,8 +48,8 @@ nb::object next_batch(Loader& loader, std::optional<double> timeout_s) {
     if (ready) break;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (timeout_s && std::chrono::duration<double>(Clock::now() - start).count() > *timeout_s)
-      throw Error(Code::kTimeout, "no batch within " + std::to_string(*timeout_s) +
-                                      " s; " + loader.stats().bound_by);
+      throw Error(Code::kTimeout, "no batch within " + std::to_string(*timeout_s) + " s; " +
+                                      loader.stats().bound_by);
   }
   std::optional<Batch> batch = loader.next();
   if (!batch) return nb::none();
@@ -127,7 +127,8 @@ void load_state_dict(Loader& loader, const nb::dict& dict) {
     for (const auto& [name, value] : nb::cast<nb::dict>(dict["stream"]))
       state.stream.emplace_back(nb::cast<std::string>(name), nb::cast<std::string>(value));
   } catch (const nb::python_error&) {
-    throw Error(Code::kInvalidArgument, "the saved state lacks a key; it is not a loader's state_dict()");
+    throw Error(Code::kInvalidArgument,
+                "the saved state lacks a key; it is not a loader's state_dict()");
   } catch (const std::bad_cast&) {
     throw Error(Code::kInvalidArgument, "the saved state has a value of a wrong type");
   }

@@ -68,7 +68,8 @@ namespace {
 nb::dict sample_dict(Sample sample) {
   auto owned = std::make_unique<Sample>(std::move(sample));
   Sample* fields = owned.get();
-  const nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<Sample*>(p); });
+  const nb::capsule owner(owned.release(),
+                          [](void* p) noexcept { delete static_cast<Sample*>(p); });
   nb::dict dict;
   for (Field& field : fields->fields) {
     const TensorSpec& spec = field.tensor.spec();
@@ -92,8 +93,8 @@ T with_path(Result<T> result, const Source& source, SampleId id) {
   return std::move(result).value();
 }
 
-nb::list draws_list(const Pipeline& pipeline, const Source& source, SampleId id, std::uint32_t epoch,
-                    std::uint64_t seed) {
+nb::list draws_list(const Pipeline& pipeline, const Source& source, SampleId id,
+                    std::uint32_t epoch, std::uint64_t seed) {
   Draws draws;
   {
     nb::gil_scoped_release released;
@@ -141,9 +142,10 @@ nb::dict cut_dict(const Pipeline& pipeline, Cut cut) {
   nb::dict dict;
   dict["cut"] = cut;
   dict["name"] = pipeline.cut_name(cut);
-  dict["after"] = cut == 0 ? nb::object(nb::none())
-                           : nb::cast(std::string(
-                                 pipeline.steps()[static_cast<std::size_t>(cut) - 1].op.def().name));
+  dict["after"] = cut == 0
+                      ? nb::object(nb::none())
+                      : nb::cast(std::string(
+                            pipeline.steps()[static_cast<std::size_t>(cut) - 1].op.def().name));
   dict["stable"] = pipeline.stable(cut);
   dict["fingerprint"] = pipeline.fingerprint(cut);
   dict["fields"] = fields;
@@ -189,35 +191,43 @@ void bind_pipeline(nb::module_& m) {
           },
           nb::arg("name"), nb::arg("params"), "A new pipeline with one more op.")
       .def("__str__", &Pipeline::to_string)
-      .def("__repr__", [](const Pipeline& p) { return "<cutwater.Pipeline '" + p.to_string() + "'>"; })
+      .def("__repr__",
+           [](const Pipeline& p) { return "<cutwater.Pipeline '" + p.to_string() + "'>"; })
       .def("__len__", [](const Pipeline& p) { return p.ops().size(); })
-      .def("__eq__", [](const Pipeline& a, const Pipeline& b) { return a.fingerprint() == b.fingerprint(); })
-      .def("__eq__", [](const Pipeline&, nb::handle) { return false; }, nb::arg().none())
+      .def("__eq__",
+           [](const Pipeline& a, const Pipeline& b) { return a.fingerprint() == b.fingerprint(); })
+      .def(
+          "__eq__", [](const Pipeline&, nb::handle) { return false; }, nb::arg().none())
       .def("__hash__", [](const Pipeline& p) { return nb::hash(nb::cast(p.fingerprint())); })
       .def_prop_ro("last_cut", &Pipeline::last_cut)
       .def_prop_ro("frontier", &Pipeline::frontier)
-      .def("cut", [](const Pipeline& p, const std::string& name) { return p.cut_named(name); },
-           nb::arg("name"), "The number of a cut, by the op it follows or by its number.")
+      .def(
+          "cut", [](const Pipeline& p, const std::string& name) { return p.cut_named(name); },
+          nb::arg("name"), "The number of a cut, by the op it follows or by its number.")
       .def("cuts",
            [](const Pipeline& p) {
              nb::list cuts;
              for (Cut cut = 0; cut <= p.last_cut(); ++cut) cuts.append(cut_dict(p, cut));
              return cuts;
            })
-      .def("fingerprint",
-           [](const Pipeline& p, std::optional<Cut> cut) { return p.fingerprint(cut.value_or(p.last_cut())); },
-           nb::arg("cut").none() = nb::none(), "Names the bytes at a cut (default: the last one).");
+      .def(
+          "fingerprint",
+          [](const Pipeline& p, std::optional<Cut> cut) {
+            return p.fingerprint(cut.value_or(p.last_cut()));
+          },
+          nb::arg("cut").none() = nb::none(), "Names the bytes at a cut (default: the last one).");
 
-  m.def("parse", [](const std::string& text) { return named_pipeline(text); }, nb::arg("text"),
-        "A pipeline from its text, or a preset by its name.");
+  m.def(
+      "parse", [](const std::string& text) { return named_pipeline(text); }, nb::arg("text"),
+      "A pipeline from its text, or a preset by its name.");
   m.def("ops", &op_list, "The table of ops.");
   m.def("presets", [] {
     nb::dict dict;
     for (const auto& [name, text] : presets()) dict[std::string(name).c_str()] = std::string(text);
     return dict;
   });
-  m.def("draws", &draws_list, nb::arg("pipeline"), nb::arg("source"), nb::arg("id"), nb::arg("epoch"),
-        nb::arg("seed"));
+  m.def("draws", &draws_list, nb::arg("pipeline"), nb::arg("source"), nb::arg("id"),
+        nb::arg("epoch"), nb::arg("seed"));
   m.def("run", &run_sample, nb::arg("pipeline"), nb::arg("source"), nb::arg("id"), nb::arg("upto"),
         nb::arg("epoch"), nb::arg("seed"), nb::arg("fuse"));
 }

@@ -12,8 +12,9 @@ namespace {
 SampleId checked(const Source& source, SampleId id) {
   if (id < 0) id += source.size();
   if (id < 0 || id >= source.size()) {
-    const std::string text = "sample " + std::to_string(id) + " is out of range: the data set has " +
-                             std::to_string(source.size()) + " samples";
+    const std::string text = "sample " + std::to_string(id) +
+                             " is out of range: the data set has " + std::to_string(source.size()) +
+                             " samples";
     throw nb::index_error(text.c_str());
   }
   return id;
@@ -25,8 +26,12 @@ void bind_source(nb::module_& m) {
   nb::class_<Source>(m, "Source", "Where samples come from.")
       .def("__len__", &Source::size)
       .def("index", &checked, nb::arg("id"), "The id, counted from the end where negative.")
-      .def("path", [](const Source& s, SampleId id) { return s.path(checked(s, id)); }, nb::arg("id"))
-      .def("label", [](const Source& s, SampleId id) { return s.label(checked(s, id)); }, nb::arg("id"))
+      .def(
+          "path", [](const Source& s, SampleId id) { return s.path(checked(s, id)); },
+          nb::arg("id"))
+      .def(
+          "label", [](const Source& s, SampleId id) { return s.label(checked(s, id)); },
+          nb::arg("id"))
       .def_prop_ro("has_labels", &Source::has_labels)
       .def_prop_ro("classes", &Source::classes)
       .def_prop_ro("identity", &Source::identity);

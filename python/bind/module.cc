@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind.h"
-
 #include "core/units.h"
 
 NB_MODULE(_core, m) {

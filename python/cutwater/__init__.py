@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cutwater feeds training: it reads samples, runs the preprocessing, and hands out finished batches.
 
-    import cutwater as cw
-    ds = cw.folder("train").apply("imagenet-train")
-    for images, labels in cw.DataLoader(ds, batch_size=64, shuffle=True, seed=7):
-        ...
+import cutwater as cw
+ds = cw.folder("train").apply("imagenet-train")
+for images, labels in cw.DataLoader(ds, batch_size=64, shuffle=True, seed=7):
+    ...
 """
 
 from cutwater._core import Pipeline, __version__, parse

@@ -47,9 +47,7 @@ class Dataset(Ops):
     def apply(self, pipeline: _core.Pipeline | str) -> Dataset:
         """Replaces the pipeline by another one, by its text, or by a preset (``"imagenet-train"``)."""
         if len(self._pipeline) > 0:
-            raise ValueError(
-                f"apply: this data set already has ops ({self._pipeline}); apply goes on a bare source"
-            )
+            raise ValueError(f"apply: this data set already has ops ({self._pipeline}); apply goes on a bare source")
         chosen = _core.parse(pipeline) if isinstance(pipeline, str) else pipeline
         return Dataset(self._source, chosen)
 
@@ -116,9 +114,7 @@ def folder(path: PathLike, extensions: Sequence[str] = (), allow_empty: bool = F
     return Dataset(_core.open_folder(os.fspath(path), list(extensions), allow_empty))
 
 
-def files(
-    table_or_paths: PathLike | Sequence[PathLike], labels: Sequence[int | str] | None = None
-) -> Dataset:
+def files(table_or_paths: PathLike | Sequence[PathLike], labels: Sequence[int | str] | None = None) -> Dataset:
     """A CSV or TSV table with a column ``path`` (and ``label``), or a list of paths (and labels)."""
     if isinstance(table_or_paths, (str, os.PathLike)):
         if labels is not None:

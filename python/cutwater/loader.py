@@ -187,11 +187,12 @@ class DataLoader:
     def explain(self) -> str:
         """What was decided, and what bounds the speed, in words."""
         stats = self.stats()
+        limit, peak = stats["memory"]["limit"], stats["memory"]["peak"]
         lines = [
             f"{len(self.dataset)} samples, {len(self)} batches of {self.batch_size} per epoch",
             f"pipeline: {self.dataset.pipeline}",
             f"threads: {stats['threads']} (this process may use {_core.usable_cores()} cores)",
-            f"memory: at most {stats['memory']['limit'] / 2**20:.0f} MiB, so far {stats['memory']['peak'] / 2**20:.0f} MiB",
+            f"memory: at most {limit / 2**20:.0f} MiB, so far {peak / 2**20:.0f} MiB",
             f"bound by: {stats['bound_by']}",
         ]
         return "\n".join(lines)

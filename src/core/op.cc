@@ -42,7 +42,8 @@ std::string call_text(const Op& op, bool with_defaults) {
   const NamedValues values = op.params();
   for (std::size_t i = 0; i < values.size(); ++i)
     if (with_defaults || infos[i].required || values[i].second != infos[i].default_value)
-      arguments += (arguments.empty() ? "" : ", ") + values[i].first + "=" + to_text(values[i].second);
+      arguments +=
+          (arguments.empty() ? "" : ", ") + values[i].first + "=" + to_text(values[i].second);
   const std::string name(op.def().name);
   return arguments.empty() ? name : name + "(" + arguments + ")";
 }
@@ -90,17 +91,18 @@ void refuse_unknown_params(const OpDef& def, const NamedValues& values) {
   for (auto value = values.begin(); value != values.end(); ++value) {
     if (std::find(names.begin(), names.end(), value->first) == names.end())
       throw Error(Code::kInvalidArgument, std::string(def.name) + ": unknown parameter '" +
-                                              value->first + "'" + did_you_mean(value->first, names));
+                                              value->first + "'" +
+                                              did_you_mean(value->first, names));
     if (std::any_of(values.begin(), value, [&](const auto& v) { return v.first == value->first; }))
-      throw Error(Code::kInvalidArgument, std::string(def.name) + ": parameter '" + value->first +
-                                              "' is given twice");
+      throw Error(Code::kInvalidArgument,
+                  std::string(def.name) + ": parameter '" + value->first + "' is given twice");
   }
   for (const ParamInfo& info : infos)
     if (info.required && std::none_of(values.begin(), values.end(),
                                       [&](const auto& v) { return v.first == info.name; }))
       throw Error(Code::kInvalidArgument, std::string(def.name) + ": parameter '" +
-                                              std::string(info.name) + "' is missing: " +
-                                              std::string(info.doc));
+                                              std::string(info.name) +
+                                              "' is missing: " + std::string(info.doc));
 }
 
 }  // namespace detail

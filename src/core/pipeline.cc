@@ -14,7 +14,8 @@ namespace {
 
 const TensorSpec kStoredBytes{DType::kU8, {kUnknown}};
 
-TensorSpec& spec_of(std::vector<std::pair<std::string, TensorSpec>>& fields, std::string_view name) {
+TensorSpec& spec_of(std::vector<std::pair<std::string, TensorSpec>>& fields,
+                    std::string_view name) {
   for (auto& [field, spec] : fields)
     if (field == name) return spec;
   return fields.emplace_back(name, kStoredBytes).second;
@@ -71,7 +72,8 @@ Cut Pipeline::cut_named(std::string_view name) const {
     if (cut_name(cut) == name) return cut;
     known += " " + cut_name(cut);
   }
-  throw Error(Code::kInvalidArgument, "no cut '" + std::string(name) + "' in this pipeline (known: 0.." +
+  throw Error(Code::kInvalidArgument, "no cut '" + std::string(name) +
+                                          "' in this pipeline (known: 0.." +
                                           std::to_string(last_cut()) + "," + known + ")");
 }
 
@@ -110,7 +112,8 @@ Result<Draws> Pipeline::draw(const Sample& sample, std::uint64_t seed, std::uint
       const auto view = std::find_if(views.begin(), views.end(),
                                      [&](const auto& named) { return named.first == def.field; });
       if (view == views.end())
-        throw Error(Code::kInvalidArgument, "the source has no field '" + std::string(def.field) + "'");
+        throw Error(Code::kInvalidArgument,
+                    "the source has no field '" + std::string(def.field) + "'");
       if (def.draws) {
         const auto op = static_cast<std::uint16_t>(step.position << 4 | step.part);
         const Rng rng({seed, epoch, static_cast<std::uint64_t>(sample.id), op});
@@ -144,7 +147,8 @@ std::vector<Group> Pipeline::groups(Cut from, Cut to, bool fuse) const {
   for (Cut begin = from; begin < to;) {
     const Fusion* best = nullptr;
     for (const Fusion& fusion : table_->fusions)
-      if (fuse && matches(fusion, begin) && (best == nullptr || fusion.chain.size() > best->chain.size()))
+      if (fuse && matches(fusion, begin) &&
+          (best == nullptr || fusion.chain.size() > best->chain.size()))
         best = &fusion;
     const Cut end = begin + (best != nullptr ? static_cast<Cut>(best->chain.size()) : 1);
     std::string name;

@@ -12,7 +12,7 @@ namespace {
 // What the run knows about each step before it touches a byte.
 struct StepPlan {
   TensorSpec in, out;
-  Region make;  // the part of the output that somebody needs
+  Region make;    // the part of the output that somebody needs
   int next = -1;  // the next step on the same field inside this run, or -1
 };
 
@@ -67,8 +67,8 @@ class Run {
     }
   }
 
-  // Backward: an op makes only what the next one needs, if it can make a part at all. The last op of
-  // a field makes everything: bytes at a cut never depend on what would follow.
+  // Backward: an op makes only what the next one needs, if it can make a part at all. The last op
+  // of a field makes everything: bytes at a cut never depend on what would follow.
   void find_regions() {
     for (int k = to_ - 1; k >= from_; --k) {
       const bool partial = op(k).def().needs != nullptr && plan(k).next >= 0;
@@ -120,10 +120,13 @@ class Run {
     if (group.fusion != nullptr) {
       const auto count = static_cast<std::size_t>(group.end - group.begin);
       group.fusion->apply(std::span(steps_).subspan(begin, count),
-                          std::span(draws_.steps).subspan(begin, count), tensor.view(), made.span());
+                          std::span(draws_.steps).subspan(begin, count), tensor.view(),
+                          made.span());
     } else {
       at_ = op(group.begin).def().name;
-      op(group.begin).def().apply(op(group.begin).raw(), tensor.view(), drawn(group.begin), made.span());
+      op(group.begin)
+          .def()
+          .apply(op(group.begin).raw(), tensor.view(), drawn(group.begin), made.span());
     }
     if (how_.times != nullptr) {
       OpTime& time = (*how_.times)[begin];

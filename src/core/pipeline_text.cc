@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recursive descent over
 //   pipeline = call { "|" call }          call  = name [ "(" [ arg { "," arg } ] ")" ]
-//   arg      = [ name "=" ] value         value = number | word | "text" | [ numbers ] | ( numbers )
+//   arg      = [ name "=" ] value         value = number | word | "text" | [ numbers ] | ( numbers
+//   )
 #include "core/pipeline_text.h"
 
 #include <cctype>
@@ -122,8 +123,9 @@ class Parser {
   Value number() {
     skip_space();
     std::size_t end = at_;
-    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) != 0 ||
-                                  std::string_view("+-.").find(text_[end]) != std::string_view::npos))
+    while (end < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[end])) != 0 ||
+            std::string_view("+-.").find(text_[end]) != std::string_view::npos))
       ++end;
     const char* first = text_.data() + at_;
     const char* last = text_.data() + end;

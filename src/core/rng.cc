@@ -29,10 +29,10 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
 std::uint32_t Rng::bits32() {
   if (used_ == words_.size()) {
     const std::uint32_t op_and_block = std::uint32_t{key_.op} << 16 | block_++;
-    words_ = philox4x32({op_and_block, key_.epoch, static_cast<std::uint32_t>(key_.sample),
-                         static_cast<std::uint32_t>(key_.sample >> 32)},
-                        {static_cast<std::uint32_t>(key_.seed),
-                         static_cast<std::uint32_t>(key_.seed >> 32)});
+    words_ = philox4x32(
+        {op_and_block, key_.epoch, static_cast<std::uint32_t>(key_.sample),
+         static_cast<std::uint32_t>(key_.sample >> 32)},
+        {static_cast<std::uint32_t>(key_.seed), static_cast<std::uint32_t>(key_.seed >> 32)});
     used_ = 0;
   }
   return words_[used_++];

@@ -38,8 +38,8 @@ Shape::Shape(std::initializer_list<std::int64_t> dims) {
 
 void Shape::push_back(std::int64_t dim) {
   if (rank_ == kMaxRank)
-    throw Error(Code::kInvalidArgument, "a tensor has at most " + std::to_string(kMaxRank) +
-                                            " dimensions");
+    throw Error(Code::kInvalidArgument,
+                "a tensor has at most " + std::to_string(kMaxRank) + " dimensions");
   dims_[rank_++] = dim;
 }
 

@@ -34,8 +34,9 @@ std::uint64_t parse_bytes(std::string_view what, std::string_view text) {
     if (*c != ' ') unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
   const double bytes = number * unit_bytes(unit);
   if (read.ec != std::errc{} || !(bytes >= 1) || bytes > 9e18)
-    throw Error(Code::kInvalidArgument, std::string(what) + " must be a size like 8GiB or 500MB, got '" +
-                                            std::string(text) + "'");
+    throw Error(
+        Code::kInvalidArgument,
+        std::string(what) + " must be a size like 8GiB or 500MB, got '" + std::string(text) + "'");
   return static_cast<std::uint64_t>(bytes);
 }
 

@@ -2,9 +2,9 @@
 // Pipelines with a name.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <utility>
-#include <span>
 
 #include "cutwater/pipeline.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both orders share: tickets in order, the count of what is still out, the policy for bad ones.
+// What both orders share: tickets in order, the count of what is still out, the policy for bad
+// ones.
 #include "run/epoch_run.h"
 
 #include <cmath>
@@ -48,7 +49,8 @@ void EpochRun::fail(const Ticket& ticket, Failure failure) {
 
 void EpochRun::leave_out(const Ticket& ticket, Failure failure) {
   const BadSamples& policy = what_.bad_samples;
-  if (failure.code != Code::kBadSample || policy.policy != OnError::kSkip) return stop(std::move(failure));
+  if (failure.code != Code::kBadSample || policy.policy != OnError::kSkip)
+    return stop(std::move(failure));
   skipped_positions_.push_back(ticket.position);
   const auto count = static_cast<std::int64_t>(skipped_positions_.size());
   const bool too_many =
@@ -74,9 +76,12 @@ void EpochRun::resolve_one() {
   --unresolved_;
   if (unresolved_ > 0 || !all_issued() || stopped_) return;
   if (completed_ == 0 && !skipped_positions_.empty() && next_batch_ == 0)
-    return stop({Code::kBadSample,
-                 "all " + std::to_string(skipped_positions_.size()) + " samples of the epoch are bad",
-                 -1, {}, {}});
+    return stop(
+        {Code::kBadSample,
+         "all " + std::to_string(skipped_positions_.size()) + " samples of the epoch are bad",
+         -1,
+         {},
+         {}});
   on_last();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EpochRun: one epoch on its way. It issues tickets (which sample next), gives each sample a slot, and
-// closes batches. One implementation per order; the executor's lock guards all of it.
+// EpochRun: one epoch on its way. It issues tickets (which sample next), gives each sample a slot,
+// and closes batches. One implementation per order; the executor's lock guards all of it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cutwater/error.h"
-#include "cutwater/loader.h"
+#include "cutwater/options.h"
 #include "run/slab.h"
 #include "sampler/epoch_order.h"
 
@@ -41,9 +41,9 @@ struct FinishedBatch {
 // What an epoch needs to know to start, also in its middle.
 struct EpochStart {
   std::uint32_t epoch = 0;
-  std::int64_t next_batch = 0;              // index of the first batch to close
-  std::int64_t position = 0;                // all before are done…
-  std::vector<std::int64_t> done_beyond;    // …and these as well
+  std::int64_t next_batch = 0;            // index of the first batch to close
+  std::int64_t position = 0;              // all before are done…
+  std::vector<std::int64_t> done_beyond;  // …and these as well
 };
 
 class EpochRun {
@@ -81,7 +81,7 @@ class EpochRun {
  protected:
   virtual void on_complete(const Ticket& ticket) = 0;
   virtual void on_fail(const Ticket& ticket, Failure failure) = 0;  // calls leave_out
-  virtual void on_last() = 0;  // every ticket has ended
+  virtual void on_last() = 0;                                       // every ticket has ended
 
   Ticket next_ticket();
   std::shared_ptr<Slab> open_batch();

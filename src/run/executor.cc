@@ -76,8 +76,8 @@ void Executor::close() {
 
 std::shared_ptr<EpochRun> Executor::make_run(const EpochStart& start) const {
   const std::int64_t size = what_.source->size();
-  EpochOrder order = what_.shuffle ? EpochOrder::shuffled(size, what_.seed, start.epoch)
-                                   : EpochOrder(size);
+  EpochOrder order =
+      what_.shuffle ? EpochOrder::shuffled(size, what_.seed, start.epoch) : EpochOrder(size);
   return what_.order == Order::kStrict ? make_strict_run(what_, *pool_, std::move(order), start)
                                        : make_ready_run(what_, *pool_, std::move(order), start);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executor: native threads that take the next sample of the order, run the pipeline on it, and write
-// it into its slot. The sample, not the batch, is the unit of work.
+// Executor: native threads that take the next sample of the order, run the pipeline on it, and
+// write it into its slot. The sample, not the batch, is the unit of work.
 //
 // Threads never wait for each other's samples: only for room (open batches, memory). The consumer
 // waits for a batch, the end of the epoch, a failure, or close(). Every wait has one of these ends.
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/mutex.h"
-#include "cutwater/loader.h"
+#include "cutwater/options.h"
 #include "run/epoch_run.h"
 #include "run/memory_gate.h"
 

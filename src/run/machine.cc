@@ -60,7 +60,8 @@ std::optional<double> cpu_quota() {
     std::ifstream file(folder + "/cpu.max");  // "200000 100000", or "max 100000"
     std::string quota;
     double period = 0;
-    if (file >> quota >> period && quota != "max" && period > 0) consider(std::stod(quota) / period);
+    if (file >> quota >> period && quota != "max" && period > 0)
+      consider(std::stod(quota) / period);
   });
   const auto quota = number_in("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
   const auto period = number_in("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
@@ -76,7 +77,8 @@ int usable_cores() {
 }
 
 std::size_t usable_memory_bytes() {
-  auto bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  auto bytes =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   for_each_cgroup2([&](const std::string& folder) {
     bytes = std::min(bytes, number_in(folder + "/memory.max").value_or(bytes));
   });

@@ -7,9 +7,9 @@
 
 namespace cutwater {
 
-int affinity_cores();                 // cores in this process's cpuset
-std::optional<double> cpu_quota();    // cores that the cgroup grants, if it limits them
-int usable_cores();                   // at least 1
-std::size_t usable_memory_bytes();    // the smaller of physical memory and the cgroup's limit
+int affinity_cores();               // cores in this process's cpuset
+std::optional<double> cpu_quota();  // cores that the cgroup grants, if it limits them
+int usable_cores();                 // at least 1
+std::size_t usable_memory_bytes();  // the smaller of physical memory and the cgroup's limit
 
 }  // namespace cutwater

@@ -13,8 +13,8 @@ class MemoryGate {
  public:
   explicit MemoryGate(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // Waits for room. Throws Error(kBadSample) when there can never be enough, Error(kCancelled) after
-  // close().
+  // Waits for room. Throws Error(kBadSample) when there can never be enough, Error(kCancelled)
+  // after close().
   void enter(std::size_t bytes);
   void leave(std::size_t bytes);
   // Memory held by open batches: counts against the limit, but never waits here.

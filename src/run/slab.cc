@@ -19,24 +19,25 @@ std::size_t Slab::bytes() const {
   return total;
 }
 
-TensorSpan Slab::slot(std::int64_t index, SampleId id, std::string_view field, const TensorSpec& spec) {
+TensorSpan Slab::slot(std::int64_t index, SampleId id, std::string_view field,
+                      const TensorSpec& spec) {
   auto found = std::find_if(fields_.begin(), fields_.end(),
                             [&](const FieldSlots& slots) { return slots.name == field; });
   if (found == fields_.end()) {
     const std::size_t total = spec.bytes() * static_cast<std::size_t>(slots());
     if (total > pool_.limit_bytes())
-      throw Error(Code::kInvalidArgument,
-                  "a batch of " + std::to_string(slots()) + " x " + to_string(spec) + " takes " +
-                      std::to_string(total) + " bytes, more than memory_limit " +
-                      std::to_string(pool_.limit_bytes()) +
-                      "; raise memory_limit or lower batch_size");
+      throw Error(Code::kInvalidArgument, "a batch of " + std::to_string(slots()) + " x " +
+                                              to_string(spec) + " takes " + std::to_string(total) +
+                                              " bytes, more than memory_limit " +
+                                              std::to_string(pool_.limit_bytes()) +
+                                              "; raise memory_limit or lower batch_size");
     found = fields_.insert(fields_.end(),
                            FieldSlots{std::string(field), spec, pool_.allocate(total), id});
   } else if (found->spec != spec) {
     throw Error(Code::kInvalidArgument,
                 "samples " + std::to_string(std::min(found->first, id)) + " and " +
-                    std::to_string(std::max(found->first, id)) + " cannot be in one batch: " +
-                    std::string(field) + " is " +
+                    std::to_string(std::max(found->first, id)) +
+                    " cannot be in one batch: " + std::string(field) + " is " +
                     to_string(found->first < id ? found->spec : spec) + " and " +
                     to_string(found->first < id ? spec : found->spec) +
                     "; give them one shape (resize(size=[h, w]), a crop), or use batch_size=1");

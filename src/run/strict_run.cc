@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strict order: the epoch's permutation with the bad samples taken out, cut into batches.
 //
-// A ticket gets its slot when it is issued, as if no sample before it were bad. Tickets are committed
-// in order; where a sample before was left out, the committed one moves down to the next free slot.
-// Later tickets know of it and aim right, so a bad sample costs a few copies, once.
+// A ticket gets its slot when it is issued, as if no sample before it were bad. Tickets are
+// committed in order; where a sample before was left out, the committed one moves down to the next
+// free slot. Later tickets know of it and aim right, so a bad sample costs a few copies, once.
 #include <utility>
 
 #include "run/epoch_run.h"
@@ -51,7 +51,8 @@ class StrictRun final : public EpochRun {
   std::int64_t open() const { return static_cast<std::int64_t>(batches_.size()); }
   std::int64_t next_slot() const { return issued_ - left_out_; }
   Place place(std::int64_t slot) {
-    return {batches_[static_cast<std::size_t>(slot / batch_size_ - first_batch_)], slot % batch_size_};
+    return {batches_[static_cast<std::size_t>(slot / batch_size_ - first_batch_)],
+            slot % batch_size_};
   }
 
   Entry& entry_of(const Ticket& ticket) {
@@ -99,8 +100,8 @@ class StrictRun final : public EpochRun {
     for (; !batches_.empty(); batches_.pop_front()) drop_batch();
   }
 
-  std::deque<Entry> entries_;                    // issued, not yet committed
-  std::deque<std::shared_ptr<Slab>> batches_;    // open, the first is batch first_batch_
+  std::deque<Entry> entries_;                  // issued, not yet committed
+  std::deque<std::shared_ptr<Slab>> batches_;  // open, the first is batch first_batch_
   std::int64_t first_batch_ = 0;
   std::int64_t issued_ = 0, committed_ = 0, left_out_ = 0;
   std::int64_t highest_slot_ = -1;  // ever given to a ticket

@@ -16,7 +16,8 @@ namespace {
 class OrderWords {
  public:
   OrderWords(std::uint64_t seed, std::uint32_t epoch)
-      : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}, epoch_(epoch) {}
+      : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
+        epoch_(epoch) {}
 
   // Uniform in [0, n) without bias: the rare words that would favour small results are drawn again.
   std::uint32_t below(std::uint32_t n) {
@@ -47,8 +48,8 @@ class OrderWords {
 
 EpochOrder EpochOrder::shuffled(std::int64_t size, std::uint64_t seed, std::uint32_t epoch) {
   if (size >= std::int64_t{1} << 32)
-    throw Error(Code::kInvalidArgument,
-                "a data set of " + std::to_string(size) + " samples is too large to shuffle (2^32)");
+    throw Error(Code::kInvalidArgument, "a data set of " + std::to_string(size) +
+                                            " samples is too large to shuffle (2^32)");
   EpochOrder order(size);
   order.shuffled_.resize(static_cast<std::size_t>(size));
   std::iota(order.shuffled_.begin(), order.shuffled_.end(), 0U);

@@ -19,14 +19,10 @@ constexpr std::uint64_t kMaxSampleBytes = std::uint64_t{2} << 30;
 std::string way_out(int number) {
   switch (number) {
     case EACCES:
-    case EPERM:
-      return "; check its permissions";
-    case EMFILE:
-      return "; raise the limit of open files (ulimit -n)";
-    case ELOOP:
-      return "; a link leads to itself";
-    default:
-      return "";
+    case EPERM: return "; check its permissions";
+    case EMFILE: return "; raise the limit of open files (ulimit -n)";
+    case ELOOP: return "; a link leads to itself";
+    default: return "";
   }
 }
 

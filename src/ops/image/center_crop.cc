@@ -21,9 +21,9 @@ std::int64_t centred(std::int64_t length, std::int64_t window) {
 struct CenterCrop {
   Size size;
 
-  static constexpr std::tuple kParams{
-      Param{"size", &CenterCrop::size, "Height and width of the window; one number: a square.",
-            Need::kRequired}};
+  static constexpr std::tuple kParams{Param{"size", &CenterCrop::size,
+                                            "Height and width of the window; one number: a square.",
+                                            Need::kRequired}};
 
   void check() const { require_positive("center_crop", size); }
   TensorSpec out_spec(const TensorView& in) const {
@@ -41,8 +41,8 @@ struct CenterCrop {
 }  // namespace
 
 Region center_window(const TensorSpec& in, const Size& size) {
-  return {centred(in.shape[0], size.height), centred(in.shape[1], size.width_or_square()), size.height,
-          size.width_or_square()};
+  return {centred(in.shape[0], size.height), centred(in.shape[1], size.width_or_square()),
+          size.height, size.width_or_square()};
 }
 
 constinit const OpDef kCenterCrop =

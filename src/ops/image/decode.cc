@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// decode: a stored image file to RGB pixels, exactly as Pillow's open and convert("RGB"). Asked for a
-// region only, it leaves out what it can of the rest.
+// decode: a stored image file to RGB pixels, exactly as Pillow's open and convert("RGB"). Asked for
+// a region only, it leaves out what it can of the rest.
 #include "ops/image/codec.h"
 #include "ops/image/image_ops.h"
 #include "ops/image/orientation.h"
@@ -24,8 +24,9 @@ struct Decode {
     for (const auto& [name, limit] :
          {std::pair{"max_pixels", max_pixels}, {"max_bytes", max_bytes}, {"max_scans", max_scans}})
       if (limit < 1)
-        throw Error(Code::kInvalidArgument, std::string("decode: ") + name +
-                                                " must be at least 1, got " + std::to_string(limit));
+        throw Error(
+            Code::kInvalidArgument,
+            std::string("decode: ") + name + " must be at least 1, got " + std::to_string(limit));
   }
 
   Limits limits() const { return {max_pixels, max_bytes, max_scans}; }
@@ -68,7 +69,7 @@ struct Decode {
 
 }  // namespace
 
-constinit const OpDef kDecode = define_op<Decode>(image_op(
-    "decode", "Decode a JPEG, PNG, WebP, BMP or GIF file to RGB."));
+constinit const OpDef kDecode =
+    define_op<Decode>(image_op("decode", "Decode a JPEG, PNG, WebP, BMP or GIF file to RGB."));
 
 }  // namespace cutwater::image

@@ -50,7 +50,8 @@ struct Flip {
       const std::int64_t from = flip_rows ? in.dim(0) - 1 - y : y;
       std::uint8_t* to = out.pixel(y, make.left);
       if (!draw.flip || kAxis == Axis::kRows) {
-        std::memcpy(to, in.pixel(from, make.left), static_cast<std::size_t>(make.width) * pixel_bytes);
+        std::memcpy(to, in.pixel(from, make.left),
+                    static_cast<std::size_t>(make.width) * pixel_bytes);
         continue;
       }
       const std::uint8_t* last = in.pixel(from, in.dim(1) - 1 - make.left);

@@ -12,7 +12,8 @@ void normalized_planes(const Normalize& normalize, const TensorView& in, bool mi
                        const TensorSpan& out) {
   std::array<ValueTable, 3> tables;
   for (std::int64_t c = 0; c < in.dim(2); ++c)
-    tables[static_cast<std::size_t>(c)] = normalized_table(normalize.mean_of(c), normalize.std_of(c));
+    tables[static_cast<std::size_t>(c)] =
+        normalized_table(normalize.mean_of(c), normalize.std_of(c));
   look_up_planes(in, tables.data(), mirrored, out);
 }
 
@@ -20,16 +21,16 @@ void normalized_planes(const Normalize& normalize, const TensorView& in, bool mi
 bool one_image(const TensorView& in) { return in.spec().shape.rank() == 3; }
 
 constexpr std::array<const OpDef*, 2> kTensorNormalizeChain = {&kToTensor, &kNormalize};
-void tensor_normalize(std::span<const Step> steps, std::span<const DrawnValues>, const TensorView& in,
-                      const TensorSpan& out) {
+void tensor_normalize(std::span<const Step> steps, std::span<const DrawnValues>,
+                      const TensorView& in, const TensorSpan& out) {
   const auto& normalize = steps[1].op.as<Normalize>();
   if (one_image(in)) return normalized_planes(normalize, in, false, out);
   steps[0].op.as<ToTensor>().apply(in, out);
   normalize.apply(out, out);
 }
 
-constexpr std::array<const OpDef*, 3> kFlipTensorNormalizeChain = {&kRandomHorizontalFlip, &kToTensor,
-                                                                   &kNormalize};
+constexpr std::array<const OpDef*, 3> kFlipTensorNormalizeChain = {&kRandomHorizontalFlip,
+                                                                   &kToTensor, &kNormalize};
 void flip_tensor_normalize(std::span<const Step> steps, std::span<const DrawnValues> drawn,
                            const TensorView& in, const TensorSpan& out) {
   FlipDraw draw;

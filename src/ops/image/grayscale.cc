@@ -6,14 +6,15 @@ namespace cutwater::image {
 namespace {
 
 std::uint8_t luma(const std::uint8_t* rgb) {
-  return static_cast<std::uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+  return static_cast<std::uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >>
+                                   16);
 }
 
 struct Grayscale {
   std::int64_t num_output_channels = 1;
 
-  static constexpr std::tuple kParams{Param{"num_output_channels", &Grayscale::num_output_channels,
-                                            "1, or 3 equal channels."}};
+  static constexpr std::tuple kParams{
+      Param{"num_output_channels", &Grayscale::num_output_channels, "1, or 3 equal channels."}};
 
   void check() const {
     if (num_output_channels != 1 && num_output_channels != 3)

@@ -14,9 +14,19 @@ namespace cutwater::image {
 extern const OpDef kDecode, kResize, kCenterCrop, kFiveCrop, kRandomCrop, kRandomResizedCrop,
     kRandomHorizontalFlip, kRandomVerticalFlip, kPad, kGrayscale, kToTensor, kNormalize, kToDtype;
 
-inline constexpr std::array<const OpDef*, 13> kOps = {
-    &kDecode,    &kResize,   &kCenterCrop, &kFiveCrop, &kRandomCrop, &kRandomResizedCrop,
-    &kRandomHorizontalFlip, &kRandomVerticalFlip, &kPad, &kGrayscale, &kToTensor, &kNormalize, &kToDtype};
+inline constexpr std::array<const OpDef*, 13> kOps = {&kDecode,
+                                                      &kResize,
+                                                      &kCenterCrop,
+                                                      &kFiveCrop,
+                                                      &kRandomCrop,
+                                                      &kRandomResizedCrop,
+                                                      &kRandomHorizontalFlip,
+                                                      &kRandomVerticalFlip,
+                                                      &kPad,
+                                                      &kGrayscale,
+                                                      &kToTensor,
+                                                      &kNormalize,
+                                                      &kToDtype};
 
 extern const std::array<Fusion, 2> kFusions;
 

@@ -15,7 +15,8 @@ void Normalize::check() const {
     if (list->size() != 1 && list->size() != 3)
       refuse("mean and std must have 1 or 3 values, got " + to_text(Value{*list}));
     for (const double value : *list)
-      if (!std::isfinite(value)) refuse("mean and std must be finite, got " + to_text(Value{*list}));
+      if (!std::isfinite(value))
+        refuse("mean and std must be finite, got " + to_text(Value{*list}));
   }
   for (const double value : std)
     if (static_cast<float>(value) == 0) refuse("std must not be 0, got " + to_text(Value{std}));

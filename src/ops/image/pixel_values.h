@@ -21,7 +21,8 @@ struct Normalize {
   List mean, std;
 
   static constexpr std::tuple kParams{
-      Param{"mean", &Normalize::mean, "Subtracted: one value, or one per channel.", Need::kRequired},
+      Param{"mean", &Normalize::mean, "Subtracted: one value, or one per channel.",
+            Need::kRequired},
       Param{"std", &Normalize::std, "Divided by: one value, or one per channel.", Need::kRequired}};
 
   void check() const;
@@ -37,8 +38,8 @@ struct Normalize {
   }
 };
 
-// What each of the 256 pixel values becomes. Two rounded operations on 256 inputs: a table gives the
-// very floats that dividing, subtracting and dividing again would.
+// What each of the 256 pixel values becomes. Two rounded operations on 256 inputs: a table gives
+// the very floats that dividing, subtracting and dividing again would.
 using ValueTable = std::array<float, 256>;
 ValueTable unit_table();
 ValueTable normalized_table(float mean, float std);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp and log by additions, multiplications and divisions only: IEEE 754 fixes those to the bit, where
-// the last bit of a C library's exp is its own affair. Draws are made of these, so they are the same
-// on every machine.
+// exp and log by additions, multiplications and divisions only: IEEE 754 fixes those to the bit,
+// where the last bit of a C library's exp is its own affair. Draws are made of these, so they are
+// the same on every machine.
 #pragma once
 
 #include <cmath>

@@ -58,10 +58,9 @@ struct RandomCrop {
     const std::int64_t rows = in.shape[0] + 2 * border(in.shape[0], height);
     const std::int64_t columns = in.shape[1] + 2 * border(in.shape[1], width);
     if (rows < height || columns < width)
-      throw Error(Code::kBadSample, "window " + to_string(Shape{height, width}) +
-                                        " does not fit image " +
-                                        to_string(Shape{in.shape[0], in.shape[1]}) +
-                                        "; pad_if_needed=True pads it");
+      throw Error(Code::kBadSample,
+                  "window " + to_string(Shape{height, width}) + " does not fit image " +
+                      to_string(Shape{in.shape[0], in.shape[1]}) + "; pad_if_needed=True pads it");
     const auto place = [&](std::int64_t room) {
       return static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(room) + 1));
     };
@@ -70,8 +69,8 @@ struct RandomCrop {
   }
 
   Region window(const TensorSpec& in, const Draw& draw) const {
-    return {draw.top - border(in.shape[0], draw.height), draw.left - border(in.shape[1], draw.width),
-            draw.height, draw.width};
+    return {draw.top - border(in.shape[0], draw.height),
+            draw.left - border(in.shape[1], draw.width), draw.height, draw.width};
   }
   TensorSpec out_spec(const TensorView& in, const Draw&) const {
     require_image("random_crop", in.spec());

@@ -27,8 +27,8 @@ struct RandomResizedCrop {
   };
 
   static constexpr std::tuple kParams{
-      Param{"size", &RandomResizedCrop::size, "Height and width of the result; one number: a square.",
-            Need::kRequired},
+      Param{"size", &RandomResizedCrop::size,
+            "Height and width of the result; one number: a square.", Need::kRequired},
       Param{"scale", &RandomResizedCrop::scale, "Least and greatest area, as shares of the image."},
       Param{"ratio", &RandomResizedCrop::ratio, "Least and greatest width / height of the box."},
       Param{"interpolation", &RandomResizedCrop::interpolation,
@@ -44,14 +44,16 @@ struct RandomResizedCrop {
       if (range.size() != 2 || !(range[0] > 0) || !(range[0] <= range[1]) || !(range[1] < 1e6))
         throw Error(Code::kInvalidArgument,
                     std::string("random_resized_crop: ") + name +
-                        " must be two numbers, 0 < least <= greatest, got " + to_text(Value{range}));
+                        " must be two numbers, 0 < least <= greatest, got " +
+                        to_text(Value{range}));
     };
     require_range("scale", scale);
     require_range("ratio", ratio);
     if (!antialias)
-      throw Error(Code::kInvalidArgument,
-                  "random_resized_crop: antialias=False has no exact counterpart (torchvision ignores "
-                  "it on Pillow images); use antialias=True");
+      throw Error(
+          Code::kInvalidArgument,
+          "random_resized_crop: antialias=False has no exact counterpart (torchvision ignores "
+          "it on Pillow images); use antialias=True");
   }
 
   Draw draw(const TensorSpec& in, Rng rng) const {
@@ -91,7 +93,8 @@ struct RandomResizedCrop {
     return resized(in.spec(), size.height, size.width_or_square());
   }
   Region needs(const TensorSpec&, const Draw& draw, const Region& out) const {
-    return resample_needs(draw.box(), size.height, size.width_or_square(), {interpolation, pillow}, out);
+    return resample_needs(draw.box(), size.height, size.width_or_square(), {interpolation, pillow},
+                          out);
   }
   void apply(const TensorView& in, const Draw& draw, const TensorSpan& out) const {
     resample(in, draw.box(), {interpolation, pillow}, out);

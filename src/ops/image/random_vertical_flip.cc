@@ -6,8 +6,7 @@ namespace cutwater::image {
 namespace {
 
 struct RandomVerticalFlip : Flip<Axis::kRows> {
-  static constexpr std::tuple kParams{
-      Param{"p", &RandomVerticalFlip::p, "Probability of a flip."}};
+  static constexpr std::tuple kParams{Param{"p", &RandomVerticalFlip::p, "Probability of a flip."}};
 
   void check() const { Flip::check("random_vertical_flip"); }
   TensorSpec out_spec(const TensorView& in, const Draw&) const {

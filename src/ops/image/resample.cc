@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "cutwater/error.h"
+#include "ops/image/filter_kernels.h"
 
 namespace cutwater::image {
 namespace {
-
-constexpr int kPrecision = 32 - 8 - 2;  // bits of a weight: eight bits of pixel and two of headroom
 
 struct Filter {
   double support;
@@ -58,7 +57,8 @@ Filter filter_of(Interpolation interpolation) {
 // One axis of a resize: output i is the sum of in[first[i] + t] * weight(i)[t] over count[i] taps.
 class Axis {
  public:
-  Axis(const Filter& filter, std::int64_t in, std::int64_t out, std::int64_t begin, std::int64_t end)
+  Axis(const Filter& filter, std::int64_t in, std::int64_t out, std::int64_t begin,
+       std::int64_t end)
       : begin_(begin) {
     const double scale = static_cast<double>(in) / static_cast<double>(out);
     const double filter_scale = std::max(scale, 1.0);
@@ -70,19 +70,22 @@ class Axis {
     weights_.resize(outputs * taps_);
     std::vector<double> exact(taps_);
     for (std::size_t i = 0; i < outputs; ++i) {
-      const double center = (static_cast<double>(begin + static_cast<std::int64_t>(i)) + 0.5) * scale;
+      const double center =
+          (static_cast<double>(begin + static_cast<std::int64_t>(i)) + 0.5) * scale;
       const auto low = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
-      const auto high = std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), in);
+      const auto high =
+          std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), in);
       const auto taps = static_cast<std::size_t>(high - low);
       double total = 0;
       for (std::size_t t = 0; t < taps; ++t) {
-        exact[t] = filter.weight((static_cast<double>(t) + static_cast<double>(low) - center + 0.5) *
-                                 (1.0 / filter_scale));
+        exact[t] =
+            filter.weight((static_cast<double>(t) + static_cast<double>(low) - center + 0.5) *
+                          (1.0 / filter_scale));
         total += exact[t];
       }
       for (std::size_t t = 0; t < taps; ++t) {
         const double share = total != 0.0 ? exact[t] / total : exact[t];
-        const double fixed = share * (1 << kPrecision);
+        const double fixed = share * (1 << kWeightBits);
         weights_[i * taps_ + t] = static_cast<std::int32_t>(share < 0 ? fixed - 0.5 : fixed + 0.5);
       }
       first_[i] = low;
@@ -93,6 +96,11 @@ class Axis {
   std::int64_t first(std::int64_t i) const { return first_[index(i)]; }
   std::int64_t count(std::int64_t i) const { return count_[index(i)]; }
   const std::int32_t* weights(std::int64_t i) const { return weights_.data() + index(i) * taps_; }
+
+  AxisView view() const {
+    return {first_.data(), count_.data(), weights_.data(), static_cast<std::int64_t>(taps_),
+            static_cast<std::int64_t>(first_.size())};
+  }
 
   // The inputs that all outputs together read: the first, and how many.
   std::pair<std::int64_t, std::int64_t> reads() const {
@@ -113,50 +121,17 @@ class Axis {
   std::vector<std::int32_t> weights_;
 };
 
-std::uint8_t rounded(std::int32_t sum) {
-  return static_cast<std::uint8_t>(std::clamp(sum >> kPrecision, 0, 255));
-}
-
-// One row to output pixels [begin, end). `row` starts at the row's pixel number `origin`.
-template <int kChannels>
-void filter_row(const std::uint8_t* row, std::int64_t origin, const Axis& axis, std::int64_t begin,
-                std::int64_t end, std::uint8_t* out) {
-  for (std::int64_t x = begin; x < end; ++x, out += kChannels) {
-    const std::uint8_t* pixel = row + (axis.first(x) - origin) * kChannels;
-    const std::int32_t* weight = axis.weights(x);
-    std::array<std::int32_t, static_cast<std::size_t>(kChannels)> sum;
-    sum.fill(1 << (kPrecision - 1));
-    for (std::int64_t t = axis.count(x); t > 0; --t, ++weight, pixel += kChannels)
-      for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += pixel[c] * *weight;
-    for (std::size_t c = 0; c < sum.size(); ++c) out[c] = rounded(sum[c]);
-  }
-}
-
-// `bytes` neighbouring bytes of one output row, from rows `row_bytes` apart.
-void filter_columns(const std::uint8_t* first_row, std::int64_t row_bytes, const std::int32_t* weights,
-                    std::int64_t taps, std::int64_t bytes, std::vector<std::int32_t>& sums,
-                    std::uint8_t* out) {
-  const auto count = static_cast<std::size_t>(bytes);
-  sums.assign(count, 1 << (kPrecision - 1));
-  for (std::int64_t t = 0; t < taps; ++t) {
-    const std::uint8_t* row = first_row + t * row_bytes;
-    const std::int32_t weight = weights[t];
-    for (std::size_t i = 0; i < count; ++i) sums[i] += row[i] * weight;
-  }
-  for (std::size_t i = 0; i < count; ++i) out[i] = rounded(sums[i]);
-}
-
 // The working rows of a thread, kept between samples: fresh pages cost more than the filtering.
 struct Scratch {
-  std::vector<std::uint8_t> pixels;
-  std::vector<std::int32_t> sums;
+  std::vector<std::uint8_t> rows, tiles;
 };
 Scratch& scratch() {
-  thread_local Scratch rows;
-  return rows;
+  thread_local Scratch work;
+  return work;
 }
 
-bool columns_first(const Region& box, std::int64_t height, std::int64_t width, const Resample& how) {
+bool columns_first(const Region& box, std::int64_t height, std::int64_t width,
+                   const Resample& how) {
   const std::int64_t shrink = box.height - height;
   return how.pillow >= 13 && shrink > 0 && shrink > 2 * (box.width - width);
 }
@@ -205,50 +180,60 @@ bool is_nearest(const Resample& how) {
          how.interpolation == Interpolation::kNearestExact;
 }
 
-template <int kChannels>
 void resample_filtered(const TensorView& in, const Region& box, const Resample& how,
                        const TensorSpan& out) {
   const Region& make = out.present();
   const Filter filter = filter_of(how.interpolation);
   const bool filter_x = box.width != out.dim(1), filter_y = box.height != out.dim(0);
-  const std::int64_t bottom = make.top + make.height, right = make.left + make.width;
-  const Axis columns(filter, box.width, out.dim(1), make.left, right);
+  const std::int64_t channels = in.dim(2), bottom = make.top + make.height;
+  const Axis columns(filter, box.width, out.dim(1), make.left, make.left + make.width);
   const Axis rows(filter, box.height, out.dim(0), make.top, bottom);
   const std::int64_t left = columns.reads().first, width = columns.reads().second;
-  const auto source_row = [&](std::int64_t y) { return in.pixel(box.top + y, box.left + left); };
   Scratch& work = scratch();
+  work.tiles.resize(static_cast<std::size_t>(filter_rows_work(width, make.width, channels)));
+
+  // `count` rows that start at pixel `left` of the box, along the row.
+  const auto along = [&](const std::uint8_t* from, std::int64_t from_stride, std::int64_t count,
+                         std::uint8_t* to, std::int64_t to_stride) {
+    for (std::int64_t y = 0; y < count; y += kTile)
+      filter_rows(from + y * from_stride, from_stride, std::min(kTile, count - y), width, left,
+                  channels, columns.view(), to + y * to_stride, to_stride, work.tiles.data());
+  };
+  // `count` bytes of output row y, across rows.
+  const auto across = [&](const std::uint8_t* from, std::int64_t from_stride, std::int64_t y,
+                          std::int64_t count, std::uint8_t* to) {
+    filter_bytes(from, from_stride, rows.weights(y), rows.count(y), count, to);
+  };
 
   if (!filter_y) {
-    for (std::int64_t y = make.top; y < bottom; ++y)
-      filter_row<kChannels>(source_row(y), left, columns, make.left, right, out.pixel(y, make.left));
+    along(in.pixel(box.top + make.top, box.left + left), in.row_bytes(), make.height,
+          out.pixel(make.top, make.left), out.row_bytes());
     return;
   }
   if (!filter_x) {
     for (std::int64_t y = make.top; y < bottom; ++y)
-      filter_columns(in.pixel(box.top + rows.first(y), box.left + make.left), in.row_bytes(),
-                     rows.weights(y), rows.count(y), make.width * kChannels, work.sums,
-                     out.pixel(y, make.left));
+      across(in.pixel(box.top + rows.first(y), box.left + make.left), in.row_bytes(), y,
+             make.width * channels, out.pixel(y, make.left));
     return;
   }
   if (columns_first(box, out.dim(0), out.dim(1), how)) {
-    work.pixels.resize(static_cast<std::size_t>(width * kChannels));
-    for (std::int64_t y = make.top; y < bottom; ++y) {
-      filter_columns(source_row(rows.first(y)), in.row_bytes(), rows.weights(y), rows.count(y),
-                     width * kChannels, work.sums, work.pixels.data());
-      filter_row<kChannels>(work.pixels.data(), left, columns, make.left, right,
-                            out.pixel(y, make.left));
-    }
+    const std::int64_t row_bytes = width * channels;
+    work.rows.resize(static_cast<std::size_t>(make.height * row_bytes));
+    for (std::int64_t y = 0; y < make.height; ++y)
+      across(in.pixel(box.top + rows.first(make.top + y), box.left + left), in.row_bytes(),
+             make.top + y, row_bytes, work.rows.data() + y * row_bytes);
+    along(work.rows.data(), row_bytes, make.height, out.pixel(make.top, make.left),
+          out.row_bytes());
     return;
   }
-  const auto [top, height] = rows.reads();
-  const std::int64_t row_bytes = make.width * kChannels;
-  work.pixels.resize(static_cast<std::size_t>(height * row_bytes));
-  for (std::int64_t y = 0; y < height; ++y)
-    filter_row<kChannels>(source_row(top + y), left, columns, make.left, right,
-                          work.pixels.data() + y * row_bytes);
+  const std::int64_t top = rows.reads().first, height = rows.reads().second;
+  const std::int64_t row_bytes = make.width * channels;
+  work.rows.resize(static_cast<std::size_t>(height * row_bytes));
+  along(in.pixel(box.top + top, box.left + left), in.row_bytes(), height, work.rows.data(),
+        row_bytes);
   for (std::int64_t y = make.top; y < bottom; ++y)
-    filter_columns(work.pixels.data() + (rows.first(y) - top) * row_bytes, row_bytes, rows.weights(y),
-                   rows.count(y), row_bytes, work.sums, out.pixel(y, make.left));
+    across(work.rows.data() + (rows.first(y) - top) * row_bytes, row_bytes, y, row_bytes,
+           out.pixel(y, make.left));
 }
 
 }  // namespace
@@ -256,15 +241,15 @@ void resample_filtered(const TensorView& in, const Region& box, const Resample& 
 void require_pillow(std::string_view op, std::int64_t pillow) {
   if (pillow < kOldestPillow || pillow > kNewestPillow)
     throw Error(Code::kInvalidArgument,
-                std::string(op) + ": pillow must be 13, or 12 for the pixels of Pillow up to 12, got " +
+                std::string(op) +
+                    ": pillow must be 13, or 12 for the pixels of Pillow up to 12, got " +
                     std::to_string(pillow));
 }
 
 void resample(const TensorView& in, const Region& box, const Resample& how, const TensorSpan& out) {
   if (box.height == out.dim(0) && box.width == out.dim(1)) return copy_part(in, box, out);
   if (is_nearest(how)) return resample_nearest(in, box, out);
-  if (in.dim(2) == 1) return resample_filtered<1>(in, box, how, out);
-  resample_filtered<3>(in, box, how, out);
+  resample_filtered(in, box, how, out);
 }
 
 Region resample_needs(const Region& box, std::int64_t out_height, std::int64_t out_width,

@@ -23,8 +23,8 @@ enum class Interpolation : std::uint8_t {
   kLanczos,
 };
 
-// Which Pillow's pixels to give. Up to 12 the rows were always filtered first; from 13 on the columns
-// are, where that leaves less work; each pass rounds, so the order shows in the last bit.
+// Which Pillow's pixels to give. Up to 12 the rows were always filtered first; from 13 on the
+// columns are, where that leaves less work; each pass rounds, so the order shows in the last bit.
 inline constexpr std::int64_t kNewestPillow = 13, kOldestPillow = 12;
 
 // Throws Error(kInvalidArgument) unless `pillow` is one of the above.

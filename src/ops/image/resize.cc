@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resize: to a fixed size, or to a length of the shorter side, as torchvision.transforms.Resize on a
-// Pillow image (antialiased, exact to the bit).
+// resize: to a fixed size, or to a length of the shorter side, as torchvision.transforms.Resize on
+// a Pillow image (antialiased, exact to the bit).
 #include "ops/image/image_ops.h"
 #include "ops/image/resample.h"
 
@@ -27,9 +27,10 @@ struct Resize {
     require_positive("resize", size);
     require_pillow("resize", pillow);
     if (!antialias)
-      throw Error(Code::kInvalidArgument,
-                  "resize: antialias=False has no exact counterpart (torchvision ignores it on Pillow "
-                  "images); use antialias=True, or interpolation=\"nearest\"");
+      throw Error(
+          Code::kInvalidArgument,
+          "resize: antialias=False has no exact counterpart (torchvision ignores it on Pillow "
+          "images); use antialias=True, or interpolation=\"nearest\"");
     if (!max_size) return;
     if (size.width)
       throw Error(Code::kInvalidArgument, "resize: max_size goes with one number as size, got " +
@@ -47,7 +48,8 @@ struct Resize {
     if (height == kUnknown || width == kUnknown) return resized(in.spec(), kUnknown, kUnknown);
 
     const std::int64_t shorter = std::min(height, width), longer = std::max(height, width);
-    const auto scaled = [](std::int64_t a, std::int64_t b, std::int64_t c) {  // Python: int(a * b / c)
+    const auto scaled = [](std::int64_t a, std::int64_t b,
+                           std::int64_t c) {  // Python: int(a * b / c)
       return static_cast<std::int64_t>(static_cast<double>(a * b) / static_cast<double>(c));
     };
     std::int64_t new_shorter = size.height, new_longer = scaled(size.height, longer, shorter);
@@ -63,7 +65,8 @@ struct Resize {
   }
   Region needs(const TensorSpec& in, const Region& out) const {
     const TensorSpec result = out_spec(TensorView(in, nullptr));
-    return resample_needs(whole(in), result.shape[0], result.shape[1], {interpolation, pillow}, out);
+    return resample_needs(whole(in), result.shape[0], result.shape[1], {interpolation, pillow},
+                          out);
   }
   void apply(const TensorView& in, const TensorSpan& out) const {
     resample(in, whole(in.spec()), {interpolation, pillow}, out);

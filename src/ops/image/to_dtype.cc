@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// to_dtype: another element type, as torchvision.transforms.v2.ToDtype; with scale=True the range of
-// the old type becomes the range of the new one.
+// to_dtype: another element type, as torchvision.transforms.v2.ToDtype; with scale=True the range
+// of the old type becomes the range of the new one.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -18,11 +18,12 @@ struct Half {
     const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>(word >> 16 & 0x8000U);
     const std::uint32_t magnitude = word & 0x7fffffffU;
-    if (magnitude > 0x7f800000U) return {static_cast<std::uint16_t>(sign | 0x7e00U)};  // NaN
+    if (magnitude > 0x7f800000U) return {static_cast<std::uint16_t>(sign | 0x7e00U)};   // NaN
     if (magnitude >= 0x477ff000U) return {static_cast<std::uint16_t>(sign | 0x7c00U)};  // infinity
     if (magnitude < 0x38800000U) {  // subnormal: let float addition do the rounding
       const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-      return {static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000U))};
+      return {
+          static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000U))};
     }
     const std::uint32_t odd = magnitude >> 13 & 1U;
     return {static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000U + 0xfffU + odd) >> 13))};
@@ -117,7 +118,8 @@ struct ToDtype {
                   "to_dtype: " + std::string(name_of(from)) + " cannot be scaled to " +
                       std::string(name_of(dtype)) + " without loss; go through uint8 or int16");
     if (in.spec().shape.rank() == 1)
-      throw Error(Code::kInvalidArgument, "to_dtype: needs pixels, got stored bytes; put decode before it");
+      throw Error(Code::kInvalidArgument,
+                  "to_dtype: needs pixels, got stored bytes; put decode before it");
     return {dtype, in.spec().shape};
   }
   void apply(const TensorView& in, const TensorSpan& out) const {

@@ -39,7 +39,8 @@ TensorSpec ToTensor::out_spec(const TensorView& in) const {
   const Shape& shape = in.spec().shape;
   if (in.spec().dtype != DType::kU8 || (shape.rank() != 3 && shape.rank() != 4))
     require_image("to_tensor", in.spec());
-  const std::int64_t height = shape.from_end(3), width = shape.from_end(2), channels = shape.from_end(1);
+  const std::int64_t height = shape.from_end(3), width = shape.from_end(2),
+                     channels = shape.from_end(1);
   if (shape.rank() == 3) return {DType::kF32, {channels, height, width}};
   return {DType::kF32, {shape[0], channels, height, width}};
 }
@@ -52,8 +53,9 @@ void ToTensor::apply(const TensorView& in, const TensorSpan& out) const {
   const TensorSpec image{DType::kU8, {in.dim(1), in.dim(2), in.dim(3)}};
   const TensorSpec planes{DType::kF32, {in.dim(3), in.dim(1), in.dim(2)}};
   for (std::int64_t i = 0; i < in.dim(0); ++i)
-    look_up_planes(TensorView(image, in.bytes() + i * static_cast<std::int64_t>(image.bytes())), tables,
-                   false, TensorSpan(planes, out.bytes() + i * static_cast<std::int64_t>(planes.bytes())));
+    look_up_planes(TensorView(image, in.bytes() + i * static_cast<std::int64_t>(image.bytes())),
+                   tables, false,
+                   TensorSpan(planes, out.bytes() + i * static_cast<std::int64_t>(planes.bytes())));
 }
 
 constinit const OpDef kToTensor = define_op<ToTensor>(

@@ -57,11 +57,13 @@ void copy_window(const TensorView& in, const Region& window, const Outside& outs
   const std::int64_t channels = in.pixel_bytes();
   const std::int64_t first_x = window.left + make.left, height = in.dim(0), width = in.dim(1);
   const auto fill_pixel = [&](std::uint8_t* pixel) {
-    for (std::int64_t c = 0; c < channels; ++c) pixel[c] = outside.fill[static_cast<std::size_t>(c)];
+    for (std::int64_t c = 0; c < channels; ++c)
+      pixel[c] = outside.fill[static_cast<std::size_t>(c)];
   };
   // The columns that lie inside the image are one copy.
   const std::int64_t inside_begin = std::clamp<std::int64_t>(-first_x, 0, make.width);
-  const std::int64_t inside_end = std::clamp<std::int64_t>(width - first_x, inside_begin, make.width);
+  const std::int64_t inside_end =
+      std::clamp<std::int64_t>(width - first_x, inside_begin, make.width);
 
   for (std::int64_t y = make.top; y < make.top + make.height; ++y) {
     const std::int64_t source_y = source_place(window.top + y, height, outside.mode);
@@ -96,8 +98,10 @@ Region window_needs(const TensorSpec& in, const Region& window, Padding mode, co
 Border parse_border(std::string_view op, const List& padding) {
   const auto refuse = [&](const std::string& why) {
     throw Error(Code::kInvalidArgument,
-                std::string(op) + ": padding must be 1, 2 or 4 whole numbers of at least 0 (all; "
-                                  "left/right, top/bottom; left, top, right, bottom), got " + why);
+                std::string(op) +
+                    ": padding must be 1, 2 or 4 whole numbers of at least 0 (all; "
+                    "left/right, top/bottom; left, top, right, bottom), got " +
+                    why);
   };
   constexpr double kMost = 1 << 24;
   for (const double side : padding)

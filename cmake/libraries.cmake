@@ -1,4 +1,4 @@
-# The codecs, from the system's packages. What is missing is named with the command that installs it.
+# Codecs and SIMD, from the system's packages. What is missing is named with the command that installs it.
 function(cutwater_need FOUND WHAT PACKAGE)
   if(NOT ${FOUND})
     message(FATAL_ERROR "${WHAT} was not found. On Debian and Ubuntu: apt-get install ${PACKAGE}")
@@ -14,3 +14,7 @@ find_path(WEBP_INCLUDE_DIR webp/demux.h)
 find_library(WEBP_LIBRARY webp)
 find_library(WEBPDEMUX_LIBRARY webpdemux)
 cutwater_need(WEBPDEMUX_LIBRARY "libwebp (with libwebpdemux)" libwebp-dev)
+
+find_path(HWY_INCLUDE_DIR hwy/highway.h)
+find_library(HWY_LIBRARY hwy)
+cutwater_need(HWY_LIBRARY "Highway" libhwy-dev)

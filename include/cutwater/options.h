@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options in two halves: what is delivered, and how fast. No member of the second changes a byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "cutwater/pipeline.h"
+#include "cutwater/source.h"
+
+namespace cutwater {
+
+enum class Order : std::uint8_t {
+  kStrict,  // the seeded permutation; batches in order
+  kReady,   // a batch closes when any B eligible samples are ready; same set, bounded displacement
+};
+
+enum class OnError : std::uint8_t {
+  kRaise,       // a bad sample ends the epoch
+  kSkip,        // it is left out and listed; batches stay full
+  kSubstitute,  // the next good sample of the listing takes its place
+};
+
+// Bad samples and how many of them an epoch may have before it ends after all.
+struct BadSamples {
+  OnError policy = OnError::kRaise;
+  std::optional<std::int64_t> max_count;
+  std::optional<double> max_share;  // of the data set
+};
+
+// What is delivered: every member changes what the consumer sees.
+struct What {
+  std::shared_ptr<const Source> source;
+  Pipeline pipeline;
+  std::int64_t batch_size = 1;
+  bool shuffle = false;
+  std::uint64_t seed = 0;
+  bool drop_last = false;
+  Order order = Order::kStrict;
+  // kReady: a sample is delivered at most so many batches after its place in the strict order.
+  std::int64_t max_late_batches = 4;
+  BadSamples bad_samples = {};
+};
+
+// How fast: no member changes a byte.
+struct HowFast {
+  std::optional<int> threads;                    // unset: the cores this process may use
+  std::optional<std::size_t> memory_limit;       // unset: a quarter of the memory, at most 4 GiB
+  std::optional<std::int64_t> prefetch_batches;  // finished or in the making; unset: by threads
+  bool fuse = true;
+};
+
+}  // namespace cutwater

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""state_dict: continue exactly there, with other workers, in both orders; refuse another stream's state."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import ids_of, noise, save, seen, stream
+
+import cutwater as cw
+
+TRAIN = "decode | random_resized_crop(12) | random_horizontal_flip"
+BATCH, SAMPLES = 5, 23
+BATCHES = math.ceil(SAMPLES / BATCH)
+
+
+@pytest.fixture
+def ds(photos: Path) -> cw.Dataset:
+    return cw.folder(photos).apply(TRAIN)
+
+
+def loader(ds: cw.Dataset, **options: Any) -> cw.DataLoader:
+    return cw.DataLoader(ds, **{"batch_size": BATCH, "shuffle": True, "seed": 3, "num_workers": 2} | options)
+
+
+def stop_after(l: cw.DataLoader, batches: int) -> tuple[list[Any], dict[str, Any]]:
+    """Reads so many batches and gives them with the state as a file would have kept it."""
+    had, batches_left = [], batches
+    while batches_left:
+        for batch in l:
+            had.append(seen(batch))
+            batches_left -= 1
+            if not batches_left:
+                break
+    state = json.loads(json.dumps(l.state_dict()))
+    l.close()
+    return had, state
+
+
+@pytest.mark.parametrize("workers", [(1, 7), (7, 1), (2, 3)])
+@pytest.mark.parametrize("stop", range(1, 2 * BATCHES + 1))
+def test_strict_goes_on_as_if_nothing_had_happened(ds: cw.Dataset, stop: int, workers: tuple[int, int]) -> None:
+    whole = stream(loader(ds), epochs=3)
+    had, state = stop_after(loader(ds, num_workers=workers[0]), stop)
+    resumed = loader(ds, num_workers=workers[1])
+    resumed.load_state_dict(state)
+    assert resumed.state_dict() == state
+    rest = [seen(batch) for _ in range(3) for batch in resumed]
+    assert (had + rest)[: len(whole)] == whole
+
+
+@pytest.mark.parametrize("workers", [(1, 7), (7, 1)])
+@pytest.mark.parametrize("stop", range(1, BATCHES + 1))
+def test_ready_delivers_the_rest_once(ds: cw.Dataset, stop: int, workers: tuple[int, int]) -> None:
+    had, state = stop_after(loader(ds, num_workers=workers[0], order="ready"), stop)
+    resumed = loader(ds, num_workers=workers[1], order="ready")
+    resumed.load_state_dict(state)
+    rest = [seen(batch) for batch in resumed]
+    assert {epoch for epoch, *_ in had + rest} == {0}
+    assert [index for _, index, *_ in had + rest] == list(range(BATCHES))
+    assert sorted(id for _, _, ids, _ in had + rest for id in ids) == list(range(SAMPLES))
+    assert sorted(ids_of(resumed)) == list(range(SAMPLES))
+
+
+@pytest.mark.parametrize("order", ["strict", "ready"])
+def test_state_after_the_last_batch_leaves_an_empty_rest(ds: cw.Dataset, order: str) -> None:
+    l = loader(ds, order=order)
+    it = iter(l)
+    for _ in range(BATCHES):
+        next(it)
+    state = l.state_dict()
+    resumed = loader(ds, order=order)
+    resumed.load_state_dict(state)
+    assert stream(resumed) == []
+    following = list(resumed)
+    assert {batch.epoch for batch in following} == {1} and sorted(ids_of(following)) == list(range(SAMPLES))
+
+
+def test_state_between_epochs(ds: cw.Dataset) -> None:
+    whole = stream(loader(ds), epochs=2)
+    l = loader(ds)
+    before, _, after = l.state_dict(), stream(l), l.state_dict()
+    for state, rest in ((before, whole), (after, whole[BATCHES:])):
+        resumed = loader(ds)
+        resumed.load_state_dict(state)
+        assert (stream(resumed, epochs=2))[: len(rest)] == rest
+
+
+def test_the_same_loader_can_go_back(ds: cw.Dataset) -> None:
+    l = loader(ds)
+    it = iter(l)
+    next(it)
+    state = l.state_dict()
+    rest = [seen(batch) for batch in it]
+    l.load_state_dict(state)
+    assert stream(l) == rest
+    with pytest.raises((ValueError, StopIteration)):  # the old iterator is of the past
+        next(it)
+
+
+@pytest.mark.parametrize("order", ["strict", "ready"])
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_skipped_samples_stay_skipped(order: str, stop: int, tmp_path: Path) -> None:
+    paths = [save(tmp_path / f"{k:02}.png", noise(6, 6, k)) for k in range(20)]
+    bad = {0, 3, 4, 11, 19}
+    for k in bad:
+        paths[k].write_text("broken")
+    ds = cw.files(paths).decode()
+    options: dict[str, Any] = {"batch_size": 3, "order": order, "on_error": "skip", "max_errors": len(bad)}
+    had, state = stop_after(loader(ds, **options), stop)
+    resumed = loader(ds, num_workers=1, **options)
+    resumed.load_state_dict(state)
+    rest = stream(resumed)
+    assert sorted(id for _, _, ids, _ in had + rest for id in ids) == sorted(set(range(20)) - bad)
+    if order == "strict":
+        assert had + rest == stream(loader(ds, **options))
+
+
+def test_drop_last_counts_over_both_parts(ds: cw.Dataset) -> None:
+    whole = stream(loader(ds, drop_last=True))
+    had, state = stop_after(loader(ds, drop_last=True), 2)
+    resumed = loader(ds, drop_last=True)
+    resumed.load_state_dict(state)
+    assert had + stream(resumed) == whole and len(whole) == SAMPLES // BATCH
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("seed", 4), ("batch_size", 6), ("shuffle", False), ("drop_last", True), ("order", "ready")]
+)
+def test_another_streams_state_is_refused_naming_the_difference(ds: cw.Dataset, option: str, value: Any) -> None:
+    _, state = stop_after(loader(ds), 2)
+    with pytest.raises(ValueError, match=rf"differs in {option} \(saved .*, now {str(value).lower()}\);") as caught:
+        loader(ds, **{option: value}).load_state_dict(state)
+    assert isinstance(caught.value, cw.Error)
+
+
+def test_another_pipeline_or_source_is_refused(ds: cw.Dataset, photos: Path) -> None:
+    _, state = stop_after(loader(ds), 2)
+    with pytest.raises(ValueError, match=r"differs in pipeline"):
+        loader(cw.folder(photos).apply(TRAIN.replace("12", "13"))).load_state_dict(state)
+    with pytest.raises(ValueError, match=r"differs in source .*samples \(saved 23, now 8\)"):
+        loader(cw.folder(photos / "class0").apply(TRAIN)).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"position": -1}, "damaged: position -1 of 23"),
+        ({"position": 24}, "damaged: position 24 of 23"),
+        ({"position": 2, "done_beyond": [1]}, "damaged"),
+        ({"done_beyond": [22, 21]}, "damaged"),
+        ({"batch": -2}, "damaged"),
+        ({"batch": "two"}, "wrong type"),
+        ({"version": 99}, "newer version"),
+        ({"stream": None}, "wrong type|lacks a key"),
+    ],
+)
+def test_damaged_states_are_refused(ds: cw.Dataset, change: dict[str, Any], message: str) -> None:
+    state = loader(ds).state_dict()
+    with pytest.raises(ValueError, match=message):
+        loader(ds).load_state_dict(state | change)
+    with pytest.raises(ValueError, match="lacks a key"):
+        loader(ds).load_state_dict({})
+
+
+def test_a_state_is_small_and_plain(ds: cw.Dataset) -> None:
+    _, state = stop_after(loader(ds, order="ready", num_workers=7), 3)
+    assert len(json.dumps(state)) < 1000

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# All tests. C++ under g++, clang, ASan+UBSan and TSan; Python with the references beside us; the same
+# stream from g++ and from clang; pip install in an empty environment.
+# The last line is "N passed, M failed" over everything. Reports go to build/reports.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+reports=build/reports
+rm -rf "$reports"
+mkdir -p "$reports"
+
+for preset in clang dev tsan; do
+  echo "== building $preset"
+  tools/build.sh "$preset" || exit 1
+done
+
+for preset in release clang dev tsan; do
+  echo "== C++ tests, $preset"
+  build/$preset/bin/cutwater_tests --gtest_brief=1 --gtest_output=json:"$reports/cpp-$preset.json" ||
+    echo "cutwater_tests ($preset) ended with status $?"
+done
+
+echo "== Python tests"
+.venv/bin/python -m pytest --junitxml="$reports/python.xml" || true
+
+python3 tools/test_summary.py "$reports"
