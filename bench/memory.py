@@ -39,9 +39,8 @@ def main() -> None:
         rss.append(resident_mb())
     stats = loader.stats()
     limit = stats["memory"]["limit"] / 2**20
-    print(
-        f"own size before loading {own:.0f} MB, memory_limit {limit:.0f} MB, pool's peak {stats['memory']['peak'] / 2**20:.0f} MB"
-    )
+    peak = stats["memory"]["peak"] / 2**20
+    print(f"own size before loading {own:.0f} MB, memory_limit {limit:.0f} MB, pool's peak {peak:.0f} MB")
     print("RSS after each epoch, MB:", " ".join(f"{mb:.0f}" for mb in rss))
     print(
         f"highest RSS - own size: {max(rss) - own:.0f} MB; growth from epoch 2 to the last: {rss[-1] - rss[1]:+.1f} MB"

@@ -191,8 +191,8 @@ void print(const RunResult& result, const Options& options) {
   std::printf("time of %d thread%s:\n", stats.threads, stats.threads == 1 ? "" : "s");
   line("read", stats.read_seconds, stats.ops.empty() ? 0 : stats.ops.front().calls);
   for (const NamedOpTime& op : stats.ops) line(op.name, op.seconds, op.calls);
-  line("waited for room", stats.worker_wait_seconds, 0);
-  std::printf("the consumer waited %.3f s\n", stats.consumer_wait_seconds);
+  std::printf("threads waited for room %.3f s, the consumer for batches %.3f s\n",
+              stats.worker_wait_seconds, stats.consumer_wait_seconds);
   if (options.step_ms > 0)
     std::printf("the consumer was busy %.1f %% of the time\n",
                 100 * result.busy_seconds / result.seconds);

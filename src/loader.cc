@@ -119,12 +119,21 @@ const Batch::FieldView* Batch::find(std::string_view name) const {
 }
 
 struct Loader::Impl {
+  // The executor, unless this is a forked child: threads stay in the process that made them.
+  const Executor& here() const {
+    if (executor.belongs_here()) return executor;
+    refuse(
+        "this loader was begun in another process and its threads stayed there; make the loader "
+        "after the fork");
+  }
+  Executor& here() { return const_cast<Executor&>(std::as_const(*this).here()); }
+
   Impl(What the_what, const ExecutorOptions& the_options)
-      : what(std::move(the_what)), options(the_options) {}
+      : what(std::move(the_what)), options(the_options), executor(what, options) {}
 
   const What what;
   const ExecutorOptions options;
-  std::unique_ptr<Executor> executor;  // from the first begin() on
+  Executor executor;
 
   // What the consumer has had of the epoch in progress.
   EpochStart progress;
@@ -163,20 +172,22 @@ Loader::Loader(What what, HowFast how) {
   impl_ = std::make_unique<Impl>(std::move(what), options);
 }
 
-Loader::~Loader() = default;
+Loader::~Loader() {
+  // A forked child must not touch what the parent's threads may have locked: it lets go of it.
+  if (impl_ && !impl_->executor.belongs_here()) (void)impl_.release();
+}
 Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;
 
 void Loader::begin() {
   Impl& my = *impl_;
-  if (!my.executor) my.executor = std::make_unique<Executor>(my.what, my.options);
   {
     MutexLock lock(my.stats_mutex);
     if (!my.first_begin) my.first_begin = Clock::now();
   }
   const EpochStart start = my.resume_at.value_or(EpochStart{my.next_epoch, 0, 0, {}});
   // The executor has usually begun this epoch already, while the last one ended.
-  if (my.resume_at || my.executor_at != my.next_epoch) my.executor->restart(start);
+  if (my.resume_at || my.executor_at != my.next_epoch) my.here().restart(start);
   my.resume_at.reset();
   my.executor_at.reset();
   my.progress = start;
@@ -187,10 +198,13 @@ void Loader::begin() {
 
 std::optional<Batch> Loader::next() {
   Impl& my = *impl_;
-  if (!my.running) return std::nullopt;
+  if (!my.running) {
+    if (my.here().closed()) throw Error(Code::kCancelled, "the loader was closed");
+    return std::nullopt;
+  }
   std::optional<FinishedBatch> finished;
   try {
-    finished = my.executor->next();
+    finished = my.here().next();
   } catch (...) {
     my.running = false;
     throw;
@@ -225,7 +239,7 @@ std::optional<Batch> Loader::next() {
 }
 
 bool Loader::wait(std::chrono::nanoseconds time) {
-  return !impl_->running || impl_->executor->wait(time);
+  return !impl_->running || impl_->here().wait(time);
 }
 
 void Loader::set_epoch(std::uint32_t epoch) {
@@ -249,7 +263,7 @@ LoaderState Loader::state() const {
 
   // Out of order: what was left out counts as done, too.
   std::set<std::int64_t> done = my.beyond;
-  for (const std::int64_t position : my.executor->skipped_positions())
+  for (const std::int64_t position : my.here().skipped_positions())
     if (position >= state.position) done.insert(position);
   while (!done.empty() && *done.begin() == state.position) {
     done.erase(done.begin());
@@ -301,28 +315,26 @@ LoaderStats Loader::stats() const {
       stats.elapsed_seconds = seconds(my.last_batch - *my.first_begin);
     }
   }
-  if (my.executor) {
-    Work work = my.executor->work();
-    stats.bytes_read = work.bytes_read;
-    stats.read_seconds = seconds(work.read.nanoseconds);
-    stats.consumer_wait_seconds = seconds(work.consumer_wait_ns);
-    stats.worker_wait_seconds = seconds(work.worker_wait_ns);
-    stats.memory_peak = my.executor->pool().peak_bytes();
-    for (auto& [id, failure] : work.skipped) stats.skipped.push_back(std::move(failure));
-    stats.substituted = std::move(work.substituted);
-    const Pipeline& pipeline = my.what.pipeline;
-    for (const Group& group :
-         pipeline.groups(my.what.source->cut(), pipeline.last_cut(), my.options.fuse)) {
-      const OpTime& time = work.ops[static_cast<std::size_t>(group.begin)];
-      stats.ops.push_back({group.name, seconds(time.nanoseconds), time.calls});
-    }
+  Work work = my.here().work();
+  stats.bytes_read = work.bytes_read;
+  stats.read_seconds = seconds(work.read.nanoseconds);
+  stats.consumer_wait_seconds = seconds(work.consumer_wait_ns);
+  stats.worker_wait_seconds = seconds(work.worker_wait_ns);
+  stats.memory_peak = my.executor.pool().peak_bytes();
+  for (auto& [id, failure] : work.skipped) stats.skipped.push_back(std::move(failure));
+  stats.substituted = std::move(work.substituted);
+  const Pipeline& pipeline = my.what.pipeline;
+  for (const Group& group :
+       pipeline.groups(my.what.source->cut(), pipeline.last_cut(), my.options.fuse)) {
+    const OpTime& time = work.ops[static_cast<std::size_t>(group.begin)];
+    stats.ops.push_back({group.name, seconds(time.nanoseconds), time.calls});
   }
   stats.bound_by = bottleneck(stats);
   return stats;
 }
 
 void Loader::close() {
-  if (impl_->executor) impl_->executor->close();
+  if (impl_->executor.belongs_here()) impl_->executor.close();
 }
 
 const What& Loader::what() const { return impl_->what; }

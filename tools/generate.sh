@@ -9,7 +9,7 @@ trap 'rm -f "$stub"' EXIT
 {
   echo "# SPDX-License-Identifier: Apache-2.0"
   echo "# Made by tools/generate.sh from the built module: do not edit."
-  (cd build/python && ../../.venv/bin/python -m nanobind.stubgen -q -m cutwater._core -o /dev/stdout)
+  .venv/bin/python -m nanobind.stubgen -q -m cutwater._core -o /dev/stdout
 } >"$stub"
 if ! cmp -s "$stub" python/cutwater/_core.pyi; then
   [ "${1:-}" != --check ] || { echo "not up to date: python/cutwater/_core.pyi; run 'make generate'" >&2; exit 1; }

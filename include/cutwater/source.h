@@ -2,11 +2,14 @@
 // Source: where samples come from. A sample's id is its place in the source's listing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cutwater/buffer.h"
@@ -14,6 +17,21 @@
 #include "cutwater/sample.h"
 
 namespace cutwater {
+
+// Where the bytes of a read go. A pool alone will do.
+struct ReadContext {
+  ReadContext(BufferPool& the_pool, std::function<void(std::size_t)> the_reserve = {})
+      : pool(the_pool), reserve(std::move(the_reserve)) {}
+
+  Buffer allocate(std::size_t bytes) const {
+    if (reserve) reserve(bytes);
+    return pool.allocate(bytes);
+  }
+
+  BufferPool& pool;
+  // Asked once, before the bytes are allocated; may wait. May throw Error(kCancelled).
+  std::function<void(std::size_t bytes)> reserve;
+};
 
 // Immutable once made; every method may be called from any thread.
 class Source {
@@ -23,9 +41,9 @@ class Source {
   virtual std::int64_t size() const = 0;
   virtual Cut cut() const { return 0; }  // where its samples stand
 
-  // The sample, its bytes in a buffer of the pool. Failures carry id, path and op "read".
+  // The sample, its bytes in a buffer of the context's pool. Failures carry id, path and op "read".
   // REQUIRES: 0 <= id < size().
-  virtual Result<Sample> read(SampleId id, BufferPool& pool) const = 0;
+  virtual Result<Sample> read(SampleId id, const ReadContext& into) const = 0;
 
   virtual std::string path(SampleId id) const = 0;  // for people, and for error messages
   virtual bool has_labels() const = 0;

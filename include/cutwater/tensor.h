@@ -56,15 +56,23 @@ class Shape {
 
 std::string to_string(const Shape& shape);  // "3x224x224", '?' for an unknown dimension
 
+// What the last three dimensions mean, where that is more than numbers.
+enum class Layout : std::uint8_t {
+  kPlain,
+  kPixels,  // rows, columns, channels
+  kPlanes,  // channels, rows, columns
+};
+
 struct TensorSpec {
   DType dtype = DType::kU8;
   Shape shape;
+  Layout layout = Layout::kPlain;
 
   std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
   bool operator==(const TensorSpec&) const = default;
 };
 
-std::string to_string(const TensorSpec& spec);  // "uint8 480x640x3"
+std::string to_string(const TensorSpec& spec);  // "uint8 480x640x3 pixels"
 
 // A rectangle of an image: rows [top, top + height), columns [left, left + width).
 struct Region {

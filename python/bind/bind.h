@@ -4,6 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+#include <string_view>
+
 #include "cutwater/param.h"
 #include "cutwater/tensor.h"
 
@@ -15,6 +18,10 @@ void bind_error(nb::module_& m);
 void bind_source(nb::module_& m);
 void bind_pipeline(nb::module_& m);
 void bind_loader(nb::module_& m);
+
+// File names are bytes; Python shows what is not UTF-8 in them as surrogates, as os.fsdecode does.
+std::string file_name(nb::handle text);
+nb::str file_text(std::string_view name);
 
 nb::object to_python(const Value& value);
 Value from_python(nb::handle object);

@@ -13,10 +13,11 @@ void bind_error(nb::module_&) {
       std::rethrow_exception(pending);
     } catch (const Error& error) {
       const Failure& failure = error.failure();
-      nb::object raised = nb::module_::import_("cutwater.errors")
-                              .attr("from_failure")(static_cast<int>(failure.code), error.what(),
-                                                    failure.reason.c_str(), failure.sample,
-                                                    failure.path.c_str(), failure.op.c_str());
+      nb::object raised =
+          nb::module_::import_("cutwater.errors")
+              .attr("from_failure")(static_cast<int>(failure.code), file_text(error.what()),
+                                    file_text(failure.reason), failure.sample,
+                                    file_text(failure.path), failure.op.c_str());
       PyErr_SetObject(raised.type().ptr(), raised.ptr());
     }
   });

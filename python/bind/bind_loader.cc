@@ -37,7 +37,7 @@ nb::dict batch_dict(Batch batch) {
 }
 
 // A batch as a dict, or None at the end of the epoch. Waits without the GIL, and wakes for signals.
-nb::object next_batch(Loader& loader, std::optional<double> timeout_s) {
+std::optional<nb::dict> next_batch(Loader& loader, std::optional<double> timeout_s) {
   const auto start = Clock::now();
   for (;;) {
     bool ready = false;
@@ -52,7 +52,7 @@ nb::object next_batch(Loader& loader, std::optional<double> timeout_s) {
                                       loader.stats().bound_by);
   }
   std::optional<Batch> batch = loader.next();
-  if (!batch) return nb::none();
+  if (!batch) return std::nullopt;
   return batch_dict(std::move(*batch));
 }
 
@@ -61,9 +61,9 @@ nb::list failure_list(const std::vector<Failure>& failures) {
   for (const Failure& failure : failures) {
     nb::dict dict;
     dict["id"] = failure.sample;
-    dict["path"] = failure.path;
+    dict["path"] = file_text(failure.path);
     dict["op"] = failure.op;
-    dict["reason"] = failure.reason;
+    dict["reason"] = file_text(failure.reason);
     list.append(dict);
   }
   return list;

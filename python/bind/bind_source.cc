@@ -7,17 +7,33 @@
 #include "cutwater/source.h"
 
 namespace cutwater::python {
+
+std::string file_name(nb::handle text) {
+  const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
+}
+
+nb::str file_text(std::string_view name) {
+  PyObject* text =
+      PyUnicode_DecodeFSDefaultAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
+  if (text == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(text);
+}
+
 namespace {
 
-SampleId checked(const Source& source, SampleId id) {
-  if (id < 0) id += source.size();
-  if (id < 0 || id >= source.size()) {
-    const std::string text = "sample " + std::to_string(id) +
-                             " is out of range: the data set has " + std::to_string(source.size()) +
-                             " samples";
-    throw nb::index_error(text.c_str());
-  }
-  return id;
+std::vector<std::string> file_names(const nb::list& texts) {
+  std::vector<std::string> names;
+  for (const nb::handle text : texts) names.push_back(file_name(text));
+  return names;
+}
+
+// Opens without the GIL: a listing may take seconds.
+template <class Open>
+std::shared_ptr<Source> opened(Open&& open) {
+  nb::gil_scoped_release released;
+  return std::const_pointer_cast<Source>(open());
 }
 
 }  // namespace
@@ -25,44 +41,47 @@ SampleId checked(const Source& source, SampleId id) {
 void bind_source(nb::module_& m) {
   nb::class_<Source>(m, "Source", "Where samples come from.")
       .def("__len__", &Source::size)
-      .def("index", &checked, nb::arg("id"), "The id, counted from the end where negative.")
       .def(
-          "path", [](const Source& s, SampleId id) { return s.path(checked(s, id)); },
-          nb::arg("id"))
-      .def(
-          "label", [](const Source& s, SampleId id) { return s.label(checked(s, id)); },
-          nb::arg("id"))
+          "path", [](const Source& s, SampleId id) { return file_text(s.path(id)); }, nb::arg("id"))
+      .def("label", &Source::label, nb::arg("id"))
       .def_prop_ro("has_labels", &Source::has_labels)
-      .def_prop_ro("classes", &Source::classes)
+      .def_prop_ro("classes",
+                   [](const Source& s) {
+                     std::vector<nb::str> names;
+                     for (const std::string& name : s.classes()) names.push_back(file_text(name));
+                     return names;
+                   })
       .def_prop_ro("identity", &Source::identity);
 
-  const auto released = nb::call_guard<nb::gil_scoped_release>();
   m.def(
       "open_folder",
-      [](const std::string& path, const std::vector<std::string>& extensions, bool allow_empty) {
+      [](const nb::str& path, const std::vector<std::string>& extensions, bool allow_empty) {
         FolderOptions options;
         if (!extensions.empty()) options.extensions = extensions;
         options.allow_empty = allow_empty;
-        return std::const_pointer_cast<Source>(open_folder(path, options));
+        return opened([&, name = file_name(path)] { return open_folder(name, options); });
       },
-      nb::arg("path"), nb::arg("extensions"), nb::arg("allow_empty"), released);
+      nb::arg("path"), nb::arg("extensions"), nb::arg("allow_empty"));
   m.def(
       "open_files",
-      [](const std::vector<std::string>& paths, const std::vector<std::int64_t>& labels,
-         const std::vector<std::string>& classes) {
-        return std::const_pointer_cast<Source>(open_files(paths, labels, classes));
+      [](const nb::list& paths, const std::vector<std::int64_t>& labels, const nb::list& classes) {
+        return opened([&, names = file_names(paths), classes = file_names(classes)] {
+          return open_files(names, labels, classes);
+        });
       },
-      nb::arg("paths"), nb::arg("labels"), nb::arg("classes"), released);
+      nb::arg("paths"), nb::arg("labels"), nb::arg("classes"));
   m.def(
       "open_table",
-      [](const std::string& path) { return std::const_pointer_cast<Source>(open_table(path)); },
-      nb::arg("path"), released);
+      [](const nb::str& path) {
+        return opened([name = file_name(path)] { return open_table(name); });
+      },
+      nb::arg("path"));
   m.def(
       "open_tar",
-      [](const std::vector<std::string>& shards) {
-        return std::const_pointer_cast<Source>(open_tar(shards));
+      [](const nb::list& shards) {
+        return opened([names = file_names(shards)] { return open_tar(names); });
       },
-      nb::arg("shards"), released);
+      nb::arg("shards"));
 }
 
 }  // namespace cutwater::python

@@ -4,7 +4,7 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "The native engine of cutwater.";
-  m.attr("__version__") = CUTWATER_VERSION;
+  m.attr("version") = CUTWATER_VERSION;
   cutwater::python::bind_error(m);
   cutwater::python::bind_source(m);
   cutwater::python::bind_pipeline(m);

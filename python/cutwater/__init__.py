@@ -7,7 +7,8 @@ for images, labels in cw.DataLoader(ds, batch_size=64, shuffle=True, seed=7):
     ...
 """
 
-from cutwater._core import Pipeline, __version__, parse
+from cutwater._core import Pipeline, parse
+from cutwater._core import version as __version__
 from cutwater.batch import Batch
 from cutwater.dataset import Dataset, files, folder, tar
 from cutwater.errors import (
@@ -17,9 +18,11 @@ from cutwater.errors import (
     InternalError,
     InvalidArgument,
     NotFound,
+    OutOfRange,
     SampleError,
     Timeout,
     Unavailable,
+    WrongType,
 )
 from cutwater.loader import DataLoader
 
@@ -33,10 +36,12 @@ __all__ = [
     "InternalError",
     "InvalidArgument",
     "NotFound",
+    "OutOfRange",
     "Pipeline",
     "SampleError",
     "Timeout",
     "Unavailable",
+    "WrongType",
     "__version__",
     "files",
     "folder",

@@ -1,0 +1,111 @@
+"""The native engine of cutwater."""
+
+from collections.abc import Sequence
+from typing import overload
+
+
+version: str = '0.1.0'
+
+class Source:
+    """Where samples come from."""
+
+    def __len__(self) -> int: ...
+
+    def path(self, id: int) -> str: ...
+
+    def label(self, id: int) -> int: ...
+
+    @property
+    def has_labels(self) -> bool: ...
+
+    @property
+    def classes(self) -> list[str]: ...
+
+    @property
+    def identity(self) -> str: ...
+
+def open_folder(path: str, extensions: Sequence[str], allow_empty: bool) -> Source: ...
+
+def open_files(paths: list, labels: Sequence[int], classes: list) -> Source: ...
+
+def open_table(path: str) -> Source: ...
+
+def open_tar(shards: list) -> Source: ...
+
+class Pipeline:
+    """A chain of ops and the cuts between them. Immutable."""
+
+    def __init__(self) -> None: ...
+
+    def then(self, name: str, params: dict) -> Pipeline:
+        """A new pipeline with one more op."""
+
+    def __str__(self) -> str: ...
+
+    def __repr__(self) -> str: ...
+
+    def __len__(self) -> int: ...
+
+    @overload
+    def __eq__(self, arg: Pipeline, /) -> bool: ...
+
+    @overload
+    def __eq__(self, arg: object | None, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def last_cut(self) -> int: ...
+
+    @property
+    def frontier(self) -> int: ...
+
+    def cut(self, name: str) -> int:
+        """The number of a cut, by the op it follows or by its number."""
+
+    def cuts(self) -> list: ...
+
+    def fingerprint(self, cut: int | None = None) -> str:
+        """Names the bytes at a cut (default: the last one)."""
+
+def parse(text: str) -> Pipeline:
+    """A pipeline from its text, or a preset by its name."""
+
+def ops() -> list:
+    """The table of ops."""
+
+def presets() -> dict: ...
+
+def draws(pipeline: Pipeline, source: Source, id: int, epoch: int, seed: int) -> list: ...
+
+def run(pipeline: Pipeline, source: Source, id: int, upto: int, epoch: int, seed: int, fuse: bool) -> dict: ...
+
+class Loader:
+    """Batches of a data set, epoch after epoch."""
+
+    def __init__(self, *, source: Source, pipeline: Pipeline, batch_size: int, shuffle: bool, seed: int, drop_last: bool, order: str, on_error: str, max_error_count: int | None, max_error_share: float | None, threads: int | None, memory_limit: int | None, prefetch: int | None, fuse: bool) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def next(self, timeout_s: float | None) -> dict | None: ...
+
+    def set_epoch(self, epoch: int) -> None: ...
+
+    @property
+    def next_epoch(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def state_dict(self) -> dict: ...
+
+    def load_state_dict(self, state: dict) -> None: ...
+
+    def stats(self) -> dict: ...
+
+    def close(self) -> None: ...
+
+def usable_cores() -> int:
+    """Cores that this process may use, by cpuset and CFS quota."""
+
+def parse_bytes(what: str, text: str) -> int:
+    """Number of bytes that a size such as '8GiB' stands for."""

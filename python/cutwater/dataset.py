@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import operator
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from cutwater import _core
 from cutwater._ops import Ops
+from cutwater.errors import InvalidArgument, NotFound, OutOfRange
 
 PathLike = str | os.PathLike[str]
 
@@ -45,9 +47,11 @@ class Dataset(Ops):
         return Dataset(self._source, self._pipeline.then(op, plain))
 
     def apply(self, pipeline: _core.Pipeline | str) -> Dataset:
-        """Replaces the pipeline by another one, by its text, or by a preset (``"imagenet-train"``)."""
+        """A bare source with a whole pipeline: a ``Pipeline``, its text, or a preset's name."""
         if len(self._pipeline) > 0:
-            raise ValueError(f"apply: this data set already has ops ({self._pipeline}); apply goes on a bare source")
+            raise InvalidArgument(
+                f"apply: this data set already has ops ({self._pipeline}); apply goes on a bare source"
+            )
         chosen = _core.parse(pipeline) if isinstance(pipeline, str) else pipeline
         return Dataset(self._source, chosen)
 
@@ -76,15 +80,21 @@ class Dataset(Ops):
         text = f"{self._source.identity} {self._pipeline.fingerprint()}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
+    def _index(self, id: SupportsIndex) -> int:
+        index = operator.index(id)
+        if not -len(self) <= index < len(self):
+            raise OutOfRange(f"sample {index} is out of range: the data set has {len(self)} samples")
+        return index % len(self)
+
     def path(self, id: int) -> str:
         """Where the sample comes from."""
-        return self._source.path(id)
+        return self._source.path(self._index(id))
 
     def label(self, id: int) -> int:
         """The sample's label."""
         if not self._source.has_labels:
-            raise ValueError("this data set has no labels (a flat folder, or a table without them)")
-        return self._source.label(id)
+            raise InvalidArgument("this data set has no labels (a flat folder, or a table without them)")
+        return self._source.label(self._index(id))
 
     def get(self, id: int, epoch: int = 0, seed: int = 0) -> dict[str, Any]:
         """One sample at the last cut: ``{"image": ndarray, "label": int}``."""
@@ -95,11 +105,11 @@ class Dataset(Ops):
     ) -> dict[str, Any]:
         """One sample at a cut, by its number or by the op it follows (default: the last cut)."""
         cut = self._pipeline.last_cut if upto is None else self._pipeline.cut(str(upto))
-        return _core.run(self._pipeline, self._source, self._source.index(id), cut, epoch, seed, fuse)
+        return _core.run(self._pipeline, self._source, self._index(id), cut, int(epoch), int(seed), fuse)
 
     def draws(self, id: int, epoch: int = 0, seed: int = 0) -> list[dict[str, Any]]:
         """The random parameters of one sample in one epoch, one entry per drawing op."""
-        return _core.draws(self._pipeline, self._source, self._source.index(id), epoch, seed)
+        return _core.draws(self._pipeline, self._source, self._index(id), int(epoch), int(seed))
 
     def cuts(self) -> list[dict[str, Any]]:
         """The places between the ops: what is stable, what the fields look like there."""
@@ -118,13 +128,13 @@ def files(table_or_paths: PathLike | Sequence[PathLike], labels: Sequence[int | 
     """A CSV or TSV table with a column ``path`` (and ``label``), or a list of paths (and labels)."""
     if isinstance(table_or_paths, (str, os.PathLike)):
         if labels is not None:
-            raise ValueError("files: labels go with a list of paths; a table has its own label column")
+            raise InvalidArgument("files: labels go with a list of paths; a table has its own label column")
         return Dataset(_core.open_table(os.fspath(table_or_paths)))
     paths = [os.fspath(path) for path in table_or_paths]
     if labels is None:
         return Dataset(_core.open_files(paths, [], []))
     if len(labels) != len(paths):
-        raise ValueError(f"files: {len(paths)} paths, but {len(labels)} labels")
+        raise InvalidArgument(f"files: {len(paths)} paths, but {len(labels)} labels")
     if all(isinstance(label, str) for label in labels):
         classes = sorted({str(label) for label in labels})
         index = {name: i for i, name in enumerate(classes)}
@@ -138,12 +148,6 @@ def tar(paths_or_glob: PathLike | Sequence[PathLike]) -> Dataset:
         pattern = os.fspath(paths_or_glob)
         paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
         if not paths:
-            raise _not_found(f"tar: no shard matches {pattern!r}")
+            raise NotFound(f"tar: no shard matches {pattern!r}")
         return Dataset(_core.open_tar(paths))
     return Dataset(_core.open_tar([os.fspath(path) for path in paths_or_glob]))
-
-
-def _not_found(message: str) -> Exception:
-    from cutwater.errors import NotFound
-
-    return NotFound(message)

@@ -12,6 +12,14 @@ class InvalidArgument(Error, ValueError):
     """Something was asked for that cannot be; the text names the value and the way out."""
 
 
+class WrongType(Error, TypeError):
+    """A value of a kind that cannot be used here."""
+
+
+class OutOfRange(Error, IndexError):
+    """There is no such sample."""
+
+
 class NotFound(Error, FileNotFoundError):
     """A file or folder is missing."""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -12,6 +13,7 @@ from typing import Any, Literal
 from cutwater import _core
 from cutwater.batch import Batch
 from cutwater.dataset import Dataset
+from cutwater.errors import InvalidArgument, WrongType
 
 # Arguments of torch's DataLoader that have another place here.
 _ELSEWHERE = {
@@ -36,8 +38,6 @@ def _close_all() -> None:
 
 def _converter(output: str) -> Callable[[Any], Any]:
     """What makes a field of a NumPy array, without a copy."""
-    if output not in ("auto", "torch", "numpy"):
-        raise ValueError(f"output must be 'auto', 'torch' or 'numpy', got {output!r}")
     if output == "numpy":
         return lambda array: array
     try:
@@ -47,6 +47,24 @@ def _converter(output: str) -> Callable[[Any], Any]:
             raise
         return lambda array: array
     return torch.from_numpy
+
+
+class _Epoch:
+    """One epoch's iterator. A class, so that it goes on after a timeout where a generator would be over."""
+
+    def __init__(self, loader: DataLoader, iteration: int) -> None:
+        self._loader: DataLoader | None = loader
+        self._iteration = iteration
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __next__(self) -> Batch:
+        batch = self._loader._next(self._iteration) if self._loader else None
+        if batch is None:
+            self._loader = None
+            raise StopIteration
+        return batch
 
 
 class DataLoader:
@@ -90,29 +108,30 @@ class DataLoader:
     ) -> None:
         for name, value in torch_arguments.items():
             if name not in _ELSEWHERE:
-                raise TypeError(f"DataLoader has no argument {name!r}")
+                raise WrongType(f"DataLoader has no argument {name!r}")
             if value is not None and value != "":
-                raise ValueError(f"DataLoader does not take {name}: {_ELSEWHERE[name]}")
+                raise InvalidArgument(f"DataLoader does not take {name}: {_ELSEWHERE[name]}")
         if not isinstance(dataset, Dataset):
-            raise TypeError(
+            raise WrongType(
                 f"dataset must be a cutwater.Dataset (cutwater.folder(...), files, tar), got {type(dataset).__name__}"
             )
         for name, value, known in (
             ("order", order, ("strict", "ready")),
             ("on_error", on_error, ("raise", "skip", "substitute")),
+            ("output", output, ("auto", "torch", "numpy")),
         ):
             if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
-        if num_workers != "auto" and (not isinstance(num_workers, int) or num_workers < 0):
-            raise ValueError(f"num_workers must be 'auto' or a number of threads, got {num_workers!r}")
+                raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+        if num_workers != "auto" and (not hasattr(num_workers, "__index__") or num_workers < 0):
+            raise InvalidArgument(f"num_workers must be 'auto' or a number of threads, got {num_workers!r}")
         if not 0 <= seed < 2**64:
-            raise ValueError(f"seed must be in 0..2^64-1, got {seed}")
+            raise InvalidArgument(f"seed must be in 0..2^64-1, got {seed}")
         if max_errors is not None and on_error != "skip":
-            raise ValueError(f"max_errors goes with on_error='skip', not with {on_error!r}")
+            raise InvalidArgument(f"max_errors goes with on_error='skip', not with {on_error!r}")
         del persistent_workers  # threads always live as long as the loader
 
         share = max_errors if isinstance(max_errors, float) else None
-        count = None if share is not None else max_errors
+        count = max_errors if isinstance(max_errors, int) else None
         limit = _core.parse_bytes("memory_limit", memory_limit) if isinstance(memory_limit, str) else memory_limit
         self.dataset = dataset
         self.batch_size = batch_size
@@ -125,16 +144,16 @@ class DataLoader:
         self._core = _core.Loader(
             source=dataset.source,
             pipeline=dataset.pipeline,
-            batch_size=batch_size,
+            batch_size=operator.index(batch_size),
             shuffle=shuffle,
-            seed=seed,
+            seed=operator.index(seed),
             drop_last=drop_last,
             order=order,
             on_error=on_error,
             max_error_count=count,
             max_error_share=share,
             # torch's 0 means "in this process": here one thread
-            threads=None if num_workers == "auto" else max(1, num_workers),
+            threads=None if num_workers == "auto" else max(1, operator.index(num_workers)),
             memory_limit=limit,
             prefetch=prefetch_factor,
             fuse=fuse,
@@ -147,29 +166,28 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         # Everything starts here, not at the first next(): the caller can go on while data comes in.
+        if self._convert is None:
+            self._convert = _converter(self._output)  # imports torch: not while batches wait
         self._iteration += 1
         self._core.begin()
-        return self._batches(self._iteration)
+        return _Epoch(self, self._iteration)
 
-    def _batches(self, iteration: int) -> Iterator[Batch]:
-        if self._convert is None:
-            self._convert = _converter(self._output)
-        convert = self._convert
-        while True:
-            if iteration != self._iteration:
-                raise ValueError("another iteration of this loader has begun; use one iterator at a time")
-            raw = self._core.next(self._timeout)
-            if raw is None:
-                return
-            fields = {name: convert(array) for name, array in raw["fields"].items()}
-            batch = Batch(convert(raw["ids"]), raw["epoch"], raw["index"], fields)
-            yield batch.pin() if self._pin else batch
+    def _next(self, iteration: int) -> Batch | None:
+        if iteration != self._iteration:
+            raise InvalidArgument("another iteration of this loader has begun; use one iterator at a time")
+        raw = self._core.next(self._timeout)
+        if raw is None:
+            return None
+        assert self._convert is not None
+        fields = {name: self._convert(array) for name, array in raw["fields"].items()}
+        batch = Batch(self._convert(raw["ids"]), raw["epoch"], raw["index"], fields)
+        return batch.pin() if self._pin else batch
 
     def set_epoch(self, epoch: int) -> None:
         """The epoch that the next iteration delivers; without it, epochs follow each other."""
         if epoch < 0:
-            raise ValueError(f"epoch must not be negative, got {epoch}")
-        self._core.set_epoch(epoch)
+            raise InvalidArgument(f"epoch must not be negative, got {epoch}")
+        self._core.set_epoch(operator.index(epoch))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands: plain numbers and strings, a few hundred bytes."""
@@ -193,7 +211,7 @@ class DataLoader:
             f"pipeline: {self.dataset.pipeline}",
             f"threads: {stats['threads']} (this process may use {_core.usable_cores()} cores)",
             f"memory: at most {limit / 2**20:.0f} MiB, so far {peak / 2**20:.0f} MiB",
-            f"bound by: {stats['bound_by']}",
+            f"bound by {stats['bound_by']}",
         ]
         return "\n".join(lines)
 

@@ -30,6 +30,8 @@ Pipeline Pipeline::parse(std::string_view text, const OpTable& table) {
 }
 
 Pipeline Pipeline::then(Op op) const {
+  // Draw keys hold the position in 12 bits.
+  if (ops_.size() >= 4095) throw Error(Code::kInvalidArgument, "a pipeline has at most 4095 ops");
   Pipeline longer = *this;
   longer.ops_.push_back(std::move(op));
   const int position = static_cast<int>(longer.ops_.size());

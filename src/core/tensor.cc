@@ -61,7 +61,13 @@ std::string to_string(const Shape& shape) {
 }
 
 std::string to_string(const TensorSpec& spec) {
-  return std::string(name_of(spec.dtype)) + " " + to_string(spec.shape);
+  const std::string text = std::string(name_of(spec.dtype)) + " " + to_string(spec.shape);
+  switch (spec.layout) {
+    case Layout::kPlain: return text;
+    case Layout::kPixels: return text + " pixels";
+    case Layout::kPlanes: return text + " planes";
+  }
+  return text;
 }
 
 Region whole(const TensorSpec& spec) {

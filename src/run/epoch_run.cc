@@ -24,7 +24,7 @@ EpochRun::EpochRun(const What& what, BufferPool& pool, EpochOrder order, const E
 }
 
 Ticket EpochRun::next_ticket() {
-  const Ticket ticket{next_position_, order_[next_position_], {}};
+  Ticket ticket{next_position_, order_[next_position_], {}};
   ++unresolved_;
   do ++next_position_;
   while (next_position_ < issue_end_ && done_beyond_.contains(next_position_));

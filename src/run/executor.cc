@@ -23,6 +23,32 @@ constexpr std::size_t kRunsAhead = 2;
 // How often a bad sample's substitute may itself be bad.
 constexpr int kSubstitutes = 64;
 
+// What one sample holds of the gate, given back when it is done.
+class GateHold {
+ public:
+  explicit GateHold(MemoryGate& gate) : gate_(gate) {}
+  ~GateHold() {
+    gate_.end_read(read_bytes_);
+    gate_.leave(inside_bytes_);
+  }
+  GateHold(const GateHold&) = delete;
+  GateHold& operator=(const GateHold&) = delete;
+
+  void read(std::size_t bytes) {
+    gate_.begin_read(bytes);
+    read_bytes_ += bytes;
+  }
+  void enter(std::size_t bytes) {
+    gate_.enter(bytes);
+    inside_bytes_ += bytes;
+  }
+  std::size_t read_bytes() const { return read_bytes_; }
+
+ private:
+  MemoryGate& gate_;
+  std::size_t read_bytes_ = 0, inside_bytes_ = 0;
+};
+
 }  // namespace
 
 // Gives the pipeline the ticket's slots.
@@ -51,18 +77,12 @@ Executor::Executor(const What& what, const ExecutorOptions& options)
     : what_(what),
       options_(options),
       pool_(BufferPool::create(options.memory_limit)),
-      process_(getpid()),
       gate_(options.memory_limit) {
   work_.ops.resize(what_.pipeline.steps().size());
-  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work_loop(); });
 }
 
 Executor::~Executor() {
   close();
-  if (process_ != getpid()) {  // a forked child has no such threads to wait for
-    for (std::thread& thread : threads_) thread.detach();
-    return;
-  }
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -83,14 +103,22 @@ std::shared_ptr<EpochRun> Executor::make_run(const EpochStart& start) const {
 }
 
 void Executor::restart(const EpochStart& start) {
-  check_same_process();
   auto run = make_run(start);
   MutexLock lock(mutex_);
+  if (closed_) throw Error(Code::kCancelled, "the loader was closed; make a new one");
   // Threads still at work on the old runs hold them, finish into them, and drop them.
   runs_.clear();
   runs_.push_back(std::move(run));
   note_batch_bytes();
   room_.notify_all();
+  if (process_ != 0) return;
+  process_ = getpid();
+  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work_loop(); });
+}
+
+bool Executor::closed() const {
+  MutexLock lock(mutex_);
+  return closed_;
 }
 
 void Executor::work_loop() {
@@ -129,31 +157,28 @@ std::optional<Executor::Task> Executor::take() {
 // Source → draws → pipeline → slots, for one sample.
 Result<Sample> Executor::make_sample(Task& task, Work& work) {
   const auto start = Clock::now();
-  Result<Sample> stored = what_.source->read(task.ticket.id, *pool_);
+  GateHold hold(gate_);
+  Result<Sample> stored =
+      what_.source->read(task.ticket.id, {*pool_, [&](std::size_t bytes) { hold.read(bytes); }});
   work.read.nanoseconds += nanoseconds_since(start);
   ++work.read.calls;
   if (!stored) return stored;
-  for (const Field& field : stored.value().fields) work.bytes_read += field.tensor.spec().bytes();
+  work.bytes_read += hold.read_bytes();
 
   const Pipeline& pipeline = what_.pipeline;
   Result<Draws> draws = pipeline.draw(stored.value(), what_.seed, task.run->epoch());
   if (!draws) return std::move(draws.failure());
 
   TicketSlots slots(*this, task);
-  std::size_t inside = 0;
   RunContext how;
   how.pool = pool_;
   how.slots = &slots;
   how.fuse = options_.fuse;
   how.times = &work.ops;
-  how.reserve = [&](std::size_t bytes) {
-    gate_.enter(bytes);
-    inside = bytes;
-  };
+  how.reserve = [&](std::size_t bytes) { hold.enter(bytes); };
   const Cut from = stored.value().cut;
   Result<Sample> made =
       pipeline.run(std::move(stored).value(), from, pipeline.last_cut(), draws.value(), how);
-  gate_.leave(inside);
   if (!made) return made;
 
   // Fields that no op has written are copied.
@@ -224,7 +249,6 @@ void Executor::note_batch_bytes() {
 }
 
 bool Executor::wait(std::chrono::nanoseconds time) {
-  check_same_process();
   const auto start = Clock::now();
   MutexLock lock(mutex_);
   while (!closed_ && !something_for_consumer()) {
@@ -269,11 +293,6 @@ Work Executor::work() const {
   return work_;
 }
 
-void Executor::check_same_process() const {
-  if (process_ != getpid())
-    throw Error(Code::kInvalidArgument,
-                "this loader was made in another process and its threads stayed there; make the "
-                "loader after the fork");
-}
+bool Executor::belongs_here() const { return process_ == 0 || process_ == getpid(); }
 
 }  // namespace cutwater

@@ -6,6 +6,7 @@
 // waits for a batch, the end of the epoch, a failure, or close(). Every wait has one of these ends.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -46,13 +47,18 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Drops all unfinished work and goes on from there.
+  // Drops all unfinished work and goes on from there. Starts the threads the first time. Throws
+  // Error(kCancelled) after close().
   void restart(const EpochStart& start);
   // The next batch of the running epoch, or nothing at its end (the following epoch is then
   // running). Throws Error. REQUIRES: restart() was called.
   std::optional<FinishedBatch> next();
   bool wait(std::chrono::nanoseconds time);  // false: next() would still wait
   void close();
+  bool closed() const;
+  // False in a forked child: its threads, and locks they may hold, are another process's. Nothing
+  // but this may be called there, the destructor included.
+  bool belongs_here() const;
 
   // Positions that the running epoch left out so far.
   std::vector<std::int64_t> skipped_positions() const;
@@ -74,12 +80,11 @@ class Executor {
   void make(Task& task);
   bool something_for_consumer() const CUTWATER_REQUIRES(mutex_);
   void note_batch_bytes() CUTWATER_REQUIRES(mutex_);
-  void check_same_process() const;
 
   const What& what_;
   const ExecutorOptions options_;
   const std::shared_ptr<BufferPool> pool_;
-  const int process_;
+  std::atomic<int> process_{0};  // where the threads live; 0: not started
   MemoryGate gate_;
 
   mutable Mutex mutex_;

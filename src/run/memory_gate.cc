@@ -7,6 +7,20 @@
 
 namespace cutwater {
 
+void MemoryGate::begin_read(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  while (!closed_ && read_bytes_ > 0 && read_bytes_ + bytes > limit_bytes_ / 4)
+    changed_.wait(mutex_);
+  if (closed_) throw Error(Code::kCancelled, "the loader was closed");
+  read_bytes_ += bytes;
+}
+
+void MemoryGate::end_read(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  read_bytes_ -= bytes;
+  changed_.notify_all();
+}
+
 void MemoryGate::enter(std::size_t bytes) {
   if (bytes > limit_bytes_)
     throw Error(Code::kBadSample, "needs " + std::to_string(bytes) +
@@ -14,7 +28,8 @@ void MemoryGate::enter(std::size_t bytes) {
                                       std::to_string(limit_bytes_) + "; raise memory_limit");
   MutexLock lock(mutex_);
   // Alone inside, a sample may always go on: waiting would help nobody.
-  while (!closed_ && inside_bytes_ > 0 && inside_bytes_ + bytes + batch_bytes_ > limit_bytes_)
+  while (!closed_ && inside_bytes_ > 0 &&
+         read_bytes_ + inside_bytes_ + bytes + batch_bytes_ > limit_bytes_)
     changed_.wait(mutex_);
   if (closed_) throw Error(Code::kCancelled, "the loader was closed");
   inside_bytes_ += bytes;

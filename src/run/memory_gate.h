@@ -13,8 +13,13 @@ class MemoryGate {
  public:
   explicit MemoryGate(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // Waits for room. Throws Error(kBadSample) when there can never be enough, Error(kCancelled)
-  // after close().
+  // Before a file is read: files being read take a quarter of the limit at most, so there is always
+  // room for one of them to be decoded. Throws Error(kCancelled) after close().
+  void begin_read(std::size_t bytes);
+  void end_read(std::size_t bytes);
+
+  // Before a sample is worked on. Waits for room. Throws Error(kBadSample) when there can never be
+  // enough, Error(kCancelled) after close().
   void enter(std::size_t bytes);
   void leave(std::size_t bytes);
   // Memory held by open batches: counts against the limit, but never waits here.
@@ -25,6 +30,7 @@ class MemoryGate {
   const std::size_t limit_bytes_;
   Mutex mutex_;
   Condition changed_;
+  std::size_t read_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::size_t inside_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::size_t batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;

@@ -14,7 +14,8 @@ namespace {
 
 class ReadyRun final : public EpochRun {
  public:
-  using EpochRun::EpochRun;
+  ReadyRun(const What& what, BufferPool& pool, EpochOrder order, const EpochStart& start)
+      : EpochRun(what, pool, std::move(order), start), next_number_(start.next_batch) {}
 
   bool next_opens_batch() const override {
     std::size_t free = 0;
@@ -112,7 +113,7 @@ class ReadyRun final : public EpochRun {
 
   std::vector<OpenBatch> batches_;
   std::set<std::int64_t> waiting_;  // positions issued, without a slot yet
-  std::int64_t next_number_ = 0;
+  std::int64_t next_number_;        // of the next batch to open, counted from the epoch's start
 };
 
 }  // namespace

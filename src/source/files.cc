@@ -21,11 +21,11 @@ class FileSource final : public Source {
 
   std::int64_t size() const override { return list_.size(); }
 
-  Result<Sample> read(SampleId id, BufferPool& pool) const override {
+  Result<Sample> read(SampleId id, const ReadContext& into) const override {
     std::optional<std::int64_t> label;
     if (has_labels()) label = list_.label(id);
     const std::string file = list_.path(id);
-    return stored_sample(id, file, label, [&] { return read_file(file, pool); });
+    return stored_sample(id, file, label, [&] { return read_file(file, into); });
   }
 
   std::string path(SampleId id) const override { return list_.path(id); }

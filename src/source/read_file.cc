@@ -109,14 +109,14 @@ void File::read(std::uint64_t offset, std::span<std::uint8_t> into) const {
   }
 }
 
-Buffer File::read_sample(std::uint64_t offset, std::uint64_t size, BufferPool& pool) const {
+Buffer File::read_sample(std::uint64_t offset, std::uint64_t size, const ReadContext& into) const {
   if (size == 0) throw path_error(Code::kInvalidArgument, path_, "is empty (0 bytes)");
   if (size > kMaxSampleBytes) {
     throw path_error(Code::kInvalidArgument, path_,
                      "has " + std::to_string(size) + " bytes; a sample may have up to " +
                          std::to_string(kMaxSampleBytes));
   }
-  Buffer buffer = pool.allocate(static_cast<std::size_t>(size));
+  Buffer buffer = into.allocate(static_cast<std::size_t>(size));
   read(offset, buffer.span());
   return buffer;
 }
@@ -132,9 +132,9 @@ std::string File::text(std::uint64_t limit) const {
   return text;
 }
 
-Buffer read_file(const std::string& path, BufferPool& pool) {
+Buffer read_file(const std::string& path, const ReadContext& into) {
   const File file = File::open(path);
-  return file.read_sample(0, file.size(), pool);
+  return file.read_sample(0, file.size(), into);
 }
 
 Result<Sample> stored_sample(SampleId id, std::string path, std::optional<std::int64_t> label,

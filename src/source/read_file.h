@@ -13,6 +13,7 @@
 #include "cutwater/buffer.h"
 #include "cutwater/error.h"
 #include "cutwater/sample.h"
+#include "cutwater/source.h"
 
 namespace cutwater {
 
@@ -56,7 +57,7 @@ class File {
   // Fills `into` from `offset` on. Throws Error(kIo), also when the file has ended before.
   void read(std::uint64_t offset, std::span<std::uint8_t> into) const;
   // The bytes of one sample. Throws Error: kIo, kInvalidArgument for none or absurdly many bytes.
-  Buffer read_sample(std::uint64_t offset, std::uint64_t size, BufferPool& pool) const;
+  Buffer read_sample(std::uint64_t offset, std::uint64_t size, const ReadContext& into) const;
   // The whole file. Throws Error: kIo, kInvalidArgument when it is larger than `limit`.
   std::string text(std::uint64_t limit) const;
 
@@ -71,7 +72,7 @@ class File {
 };
 
 // The whole file as one sample. Throws as File does.
-Buffer read_file(const std::string& path, BufferPool& pool);
+Buffer read_file(const std::string& path, const ReadContext& into);
 
 // The sample whose bytes `read` returns, by the field convention of a source: "image" as stored,
 // and "label" where there is one. What `read` throws comes back as a failure with id, path and op:

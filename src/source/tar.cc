@@ -90,12 +90,12 @@ class TarSource final : public Source {
 
   std::int64_t size() const override { return list_.size(); }
 
-  Result<Sample> read(SampleId id, BufferPool& pool) const override {
+  Result<Sample> read(SampleId id, const ReadContext& into) const override {
     std::optional<std::int64_t> label;
     if (has_labels()) label = list_.label(id);
     const Extent& extent = extents_[static_cast<std::size_t>(id)];
     return stored_sample(id, list_.path(id), label, [&] {
-      return shards_->get(list_.directory(id))->read_sample(extent.offset, extent.size, pool);
+      return shards_->get(list_.directory(id))->read_sample(extent.offset, extent.size, into);
     });
   }
 
@@ -127,7 +127,7 @@ std::size_t name_begin(const std::string& path) {
 
 // The folder that all shards lie in, if there is one: it does not count for the identity.
 std::string common_folder(const std::vector<std::string>& shards) {
-  const std::string folder = shards.front().substr(0, name_begin(shards.front()));
+  std::string folder = shards.front().substr(0, name_begin(shards.front()));
   for (const std::string& shard : shards) {
     if (shard.substr(0, name_begin(shard)) != folder) return "";
   }

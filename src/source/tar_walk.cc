@@ -23,7 +23,7 @@ std::string_view text_of(const std::uint8_t* header, std::size_t begin, std::siz
 }
 
 std::string name_of_header(const std::uint8_t* header) {
-  const std::string name(text_of(header, 0, 100));
+  std::string name(text_of(header, 0, 100));
   // GNU's older format has other things where ustar has the first part of a long name.
   const std::string_view magic(reinterpret_cast<const char*>(header) + 257, 6);
   const std::string_view prefix = text_of(header, 345, 155);

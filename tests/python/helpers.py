@@ -104,5 +104,10 @@ def run_python(code: str, *args: object, **options: Any) -> subprocess.Completed
     return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
 
 
+def as_somebody() -> dict[str, Any]:
+    """Options for subprocess: not as root, who may read and write everything."""
+    return {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
 def command(*args: object, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *map(str, args)], capture_output=True, text=True, timeout=60, **options)

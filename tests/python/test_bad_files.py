@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import COMMAND, image_of, noise, run_python, save
+from helpers import as_somebody, command, image_of, noise, run_python, save
 
 import cutwater as cw
 
@@ -55,7 +54,7 @@ def test_a_link_to_itself(tmp_path: Path) -> None:
 
 def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.jpg")
-    code = "import sys, cutwater as cw\ntry: cw.files(sys.argv[1:]).decode().get(0)\nexcept cw.SampleError as e: print(e)"
+    code = "import sys, cutwater as cw\ntry: cw.files(sys.argv[1:]).get(0)\nexcept cw.SampleError as e: print(e)"
     assert "named pipe" in run_python(code, tmp_path / "x.jpg").stdout
 
 
@@ -70,9 +69,6 @@ def open_folder() -> Iterator[Path]:
 def test_a_file_without_permission(open_folder: Path) -> None:
     path = save(open_folder / "x.jpg", noise(9, 9))
     path.chmod(0)
-    # root may read everything: ask as somebody else
-    somebody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-    arguments = ["run", "--data", str(open_folder), "--pipeline", "decode", "--batch", "1"]
-    result = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=60, **somebody)
+    result = command("run", "--data", open_folder, "--pipeline", "decode", "--batch", 1, **as_somebody())
     assert result.returncode == 1
     assert str(path) in result.stderr and "Permission denied; check its permissions" in result.stderr

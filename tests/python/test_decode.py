@@ -123,7 +123,10 @@ def test_truncated_files_get_pillows_verdict_whatever_the_crop(name: str, tmp_pa
 @pytest.mark.parametrize("name", ["420_0.jpg", "rgb.png", "rgb.gif", "lossy.webp", "rgb.bmp"])
 @pytest.mark.parametrize(
     ("limit", "named"),
-    [({"max_pixels": 53 * 37 - 1}, "53x37 .*limit of 1960; raise max_pixels"), ({"max_bytes": 99}, "99; raise max_byte")],
+    [
+        ({"max_pixels": 53 * 37 - 1}, "53x37 .*limit of 1960; raise max_pixels"),
+        ({"max_bytes": 99}, "99; raise max_byte"),
+    ],
 )
 def test_limits_refuse_by_name_and_value(name: str, limit: dict[str, int], named: str, tmp_path: Path) -> None:
     path = write(tmp_path, name)

@@ -22,45 +22,50 @@ def ds(photos: Path) -> cw.Dataset:
     return cw.folder(photos).apply(TEXT)
 
 
+@pytest.fixture(autouse=True)
+def no_loader_of_an_earlier_test() -> None:
+    gc.collect()
+
+
 def loader(ds: cw.Dataset, **options: Any) -> cw.DataLoader:
     return cw.DataLoader(ds, **{"batch_size": 4, "num_workers": 3} | options)
 
 
 def test_close_ends_the_iteration_and_the_threads(ds: cw.Dataset) -> None:
     before = threads_of()
-    l = loader(ds)
-    it = iter(l)
+    feed = loader(ds)
+    it = iter(feed)
     batch = next(it)
     assert threads_of() == before + 3
     kept = seen(batch)
-    l.close()
-    l.close()  # twice is once
+    feed.close()
+    feed.close()  # twice is once
     with pytest.raises(cw.Closed) as caught:
         next(it)
     assert isinstance(caught.value, ValueError) and "closed" in str(caught.value)
-    assert until(lambda: threads_of() == before)
+    assert until(lambda: threads_of() <= before)
     assert seen(batch) == kept
 
 
 @pytest.mark.parametrize("used", [True, False], ids=["after use", "never used"])
 def test_a_closed_loader_does_not_start_again(ds: cw.Dataset, used: bool) -> None:
-    l = loader(ds)
+    feed = loader(ds)
     if used:
-        stream(l)
-    l.close()
+        stream(feed)
+    feed.close()
     with pytest.raises(cw.Closed):
-        stream(l)
+        stream(feed)
 
 
 def test_leaving_the_context_closes(ds: cw.Dataset) -> None:
     before = threads_of()
-    with loader(ds) as l:
-        assert len(stream(l)) == 6
-    assert until(lambda: threads_of() == before)
-    with pytest.raises(RuntimeError, match="in the block"), loader(ds) as l:
-        next(iter(l))
+    with loader(ds) as feed:
+        assert len(stream(feed)) == 6
+    assert until(lambda: threads_of() <= before)
+    with pytest.raises(RuntimeError, match="in the block"), loader(ds) as feed:
+        next(iter(feed))
         raise RuntimeError("in the block")
-    assert until(lambda: threads_of() == before)
+    assert until(lambda: threads_of() <= before)
 
 
 @pytest.mark.parametrize("order", ["strict", "ready"])
@@ -74,14 +79,14 @@ def test_loaders_dropped_half_way_leave_nothing(ds: cw.Dataset, order: str) -> N
             next(it)
         del it
     gc.collect()
-    assert until(lambda: threads_of() == before)
+    assert until(lambda: threads_of() <= before)
     assert all(len(batch[0]) == 4 for batch in kept)
 
 
 def test_close_wakes_a_waiting_consumer(slow: cw.Dataset) -> None:
-    l = loader(slow, batch_size=8, num_workers=1)
-    it = iter(l)
-    closer = threading.Thread(target=l.close)
+    feed = loader(slow, batch_size=8, num_workers=1)
+    it = iter(feed)
+    closer = threading.Thread(target=feed.close)
     closer.start()
     with pytest.raises(cw.Closed):
         next(it)
@@ -96,8 +101,8 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> cw.Dataset:
 
 
 def test_a_timeout_is_an_error_and_not_the_end(slow: cw.Dataset) -> None:
-    l = loader(slow, batch_size=4, num_workers=1, timeout=0.001)
-    it = iter(l)
+    feed = loader(slow, batch_size=4, num_workers=1, timeout=0.001)
+    it = iter(feed)
     ids: list[int] = []
     timeouts = 0
     while len(ids) < 8:
@@ -113,40 +118,46 @@ def test_a_timeout_is_an_error_and_not_the_end(slow: cw.Dataset) -> None:
 
 
 def test_without_a_timeout_a_slow_batch_is_waited_for(slow: cw.Dataset) -> None:
-    with loader(slow, batch_size=4, num_workers=1) as l:
-        assert ids_of([next(iter(l))]) == [0, 1, 2, 3]
+    with loader(slow, batch_size=4, num_workers=1) as feed:
+        assert ids_of([next(iter(feed))]) == [0, 1, 2, 3]
 
 
 FORK = """
-import os, sys, cutwater as cw
-loader = cw.DataLoader(cw.folder(sys.argv[1]).apply("decode | random_resized_crop(64)"), batch_size=4, num_workers=4)
-bad = 0
-for turn in range(40):
+import os, signal, sys, time, cutwater as cw
+ds = cw.folder(sys.argv[1]).apply("decode | random_resized_crop(64)")
+loader = cw.DataLoader(ds, batch_size=4, num_workers=4, output="numpy")
+leave = {"at once": os._exit, "as usual": sys.exit}[sys.argv[2]]
+for turn in range(30):
     it = iter(loader)
     next(it)
     child = os.fork()
     if child == 0:
+        signal.alarm(10)  # a child that hangs is killed by this
         try:
             next(it)
         except cw.Error as error:
-            sys.exit(7 if "after the fork" in str(error) else 8)
-        sys.exit(9)
-    bad += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 7
-assert len(list(loader)) == len(loader)
-print("children that went wrong:", bad)
+            leave(7 if "after the fork" in str(error) else 8)
+        leave(9)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status != 7:
+        print("child", turn, "ended with", status)
+        break
+print(len(list(loader)) == len(loader))
 """
 
 
-def test_use_after_a_fork_is_an_error_and_not_a_hang(photos: Path) -> None:
-    result = run_python(FORK, photos)
-    assert result.stdout == "children that went wrong: 0\n", result.stderr
+@pytest.mark.parametrize("leave", ["at once", "as usual"])
+def test_use_after_a_fork_is_an_error_and_not_a_hang(photos: Path, leave: str) -> None:
+    result = run_python(FORK, photos, leave)
+    assert (result.stdout, result.stderr) == ("True\n", "")
 
 
 def test_a_loader_made_in_the_child_works(photos: Path) -> None:
     code = """
 import os, sys, cutwater as cw
 def ids():
-    return [int(i) for b in cw.DataLoader(cw.folder(sys.argv[1]).apply("decode | resize([8, 8])"), 4) for i in b.ids]
+    ds = cw.folder(sys.argv[1]).apply("decode | resize([8, 8])")
+    return [int(i) for b in cw.DataLoader(ds, batch_size=4, output="numpy") for i in b.ids]
 expected = ids()
 child = os.fork()
 if child == 0:
@@ -161,7 +172,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_the_interpreter_ends_with_work_under_way(photos: Path, ending: str) -> None:
     code = f"""
 import sys, cutwater as cw
-loader = cw.DataLoader(cw.folder(sys.argv[1]).apply("decode | random_resized_crop(64)"), batch_size=2, num_workers=4)
+ds = cw.folder(sys.argv[1]).apply("decode | random_resized_crop(64)")
+loader = cw.DataLoader(ds, batch_size=2, num_workers=4, output="numpy")
 it = iter(loader)
 batch = next(it)
 {ending}
@@ -174,12 +186,17 @@ def test_ctrl_c_ends_a_wait(slow: cw.Dataset) -> None:
     code = f"""
 import os, signal, threading, cutwater as cw
 slow = cw.files([{slow.path(0)!r}] * 64).decode().resize((8, 8))
-it = iter(cw.DataLoader(slow, batch_size=64, num_workers=1))
-threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
+loader = cw.DataLoader(slow, batch_size=64, num_workers=1, output="numpy")
+made = lambda: loader.stats()["ops"]["decode"]["calls"]
+def interrupt():
+    while made() == 0: pass
+    os.kill(os.getpid(), signal.SIGINT)
 try:
+    it = iter(loader)
+    threading.Thread(target=interrupt).start()
     next(it)
 except KeyboardInterrupt:
-    print("interrupted")
+    print(0 < made() < 64)
 """
     result = run_python(code)
-    assert result.stdout == "interrupted\n", result.stderr
+    assert result.stdout == "True\n", result.stderr

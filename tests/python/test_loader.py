@@ -42,8 +42,8 @@ def test_what_changes_speed_changes_no_byte(ds: cw.Dataset, options: dict[str, A
 @pytest.mark.parametrize("workers", [1, 2, 7])
 def test_ready_delivers_the_same_samples(ds: cw.Dataset, workers: int) -> None:
     def by_id(order: str, workers: int) -> list[dict[int, bytes]]:
-        with loader(ds, order=order, num_workers=workers) as l:
-            epochs = [[(ids_of([b]), b[0].numpy(), b[1].numpy()) for b in l] for _ in range(2)]
+        with loader(ds, order=order, num_workers=workers) as feed:
+            epochs = [[(ids_of([b]), b[0].numpy(), b[1].numpy()) for b in feed] for _ in range(2)]
         return [
             {id: x[k].tobytes() + y[k].tobytes() for ids, x, y in epoch for k, id in enumerate(ids)} for epoch in epochs
         ]
@@ -55,8 +55,8 @@ def test_ready_delivers_the_same_samples(ds: cw.Dataset, workers: int) -> None:
 
 @pytest.mark.parametrize("order", ["strict", "ready"])
 def test_each_sample_once_per_epoch_in_another_order(ds: cw.Dataset, order: str) -> None:
-    l = loader(ds, order=order)
-    epochs = [ids_of(l) for _ in range(4)]
+    feed = loader(ds, order=order)
+    epochs = [ids_of(feed) for _ in range(4)]
     assert [sorted(ids) for ids in epochs] == [list(range(SAMPLES))] * 4
     assert len({tuple(ids) for ids in epochs}) == 4
     assert sorted(epochs[0]) != epochs[0]
@@ -70,10 +70,10 @@ def test_seeds_give_orders_and_no_shuffle_the_listing(ds: cw.Dataset) -> None:
 
 def test_every_permutation_is_equally_likely(tmp_path: Path) -> None:
     ds = cw.files([save(tmp_path / f"{k}.png", noise(1, 1, k)) for k in range(3)]).decode()
-    l = loader(ds, batch_size=3, num_workers=1)
+    feed = loader(ds, batch_size=3, num_workers=1)
     counts = dict.fromkeys(itertools.permutations(range(3)), 0)
     for _ in range(600):
-        counts[tuple(ids_of(l))] += 1
+        counts[tuple(ids_of(feed))] += 1
     assert min(counts.values()) > 60 and max(counts.values()) < 150
 
 
@@ -87,12 +87,12 @@ def test_every_permutation_is_equally_likely(tmp_path: Path) -> None:
     (1, False, [1] * 23),
 ])  # fmt: skip
 def test_batch_sizes(ds: cw.Dataset, batch_size: int, drop_last: bool, sizes: list[int], order: str) -> None:
-    l = loader(ds, batch_size=batch_size, drop_last=drop_last, order=order)
+    feed = loader(ds, batch_size=batch_size, drop_last=drop_last, order=order)
     for epoch in range(2):
-        batches = list(l)
+        batches = list(feed)
         assert [len(b.ids) for b in batches] == [len(b[0]) for b in batches] == sizes
         assert [(b.epoch, b.index) for b in batches] == [(epoch, k) for k in range(len(sizes))]
-        assert len(l) == len(sizes)
+        assert len(feed) == len(sizes)
         assert len(set(ids_of(batches))) == sum(sizes)
 
 
@@ -132,45 +132,45 @@ def test_outputs(ds: cw.Dataset) -> None:
 
 
 def test_epochs_follow_each_other_and_can_be_set(ds: cw.Dataset) -> None:
-    l = loader(ds)
-    by_epoch = [stream(l) for _ in range(4)]
-    l.set_epoch(1)
-    assert [stream(l), stream(l)] == by_epoch[1:3]
+    feed = loader(ds)
+    by_epoch = [stream(feed) for _ in range(4)]
+    feed.set_epoch(1)
+    assert [stream(feed), stream(feed)] == by_epoch[1:3]
     fresh = loader(ds)
     fresh.set_epoch(3)
     assert stream(fresh) == by_epoch[3]
 
 
 def test_breaking_off_drops_the_rest_of_the_epoch(ds: cw.Dataset) -> None:
-    by_epoch = [stream(l) for l in [loader(ds)] for _ in range(3)]
-    l = loader(ds)
-    for batch in l:
+    by_epoch = [stream(feed) for feed in [loader(ds)] for _ in range(3)]
+    feed = loader(ds)
+    for batch in feed:
         if batch.index == 2:
             break
-    assert stream(l) == by_epoch[1]
-    iter(l)  # begun and not read at all
-    assert stream(l)[0][0] == 3
+    assert stream(feed) == by_epoch[1]
+    iter(feed)  # begun and not read at all
+    assert stream(feed)[0][0] == 3
 
 
 def test_one_iterator_at_a_time(ds: cw.Dataset) -> None:
-    l = loader(ds)
-    first, second = iter(l), iter(l)
+    feed = loader(ds)
+    first, second = iter(feed), iter(feed)
     assert next(second).epoch == 1
     with pytest.raises(ValueError, match="one iterator at a time"):
         next(first)
-    assert len(list(second)) == len(l) - 1
+    assert len(list(second)) == len(feed) - 1
 
 
 @pytest.mark.parametrize("memory_limit", [None, 2**20])
 @pytest.mark.parametrize("order", ["strict", "ready"])
 def test_kept_batches_are_never_overwritten(ds: cw.Dataset, order: str, memory_limit: int | None) -> None:
-    l = loader(ds, order=order, memory_limit=memory_limit)
+    feed = loader(ds, order=order, memory_limit=memory_limit)
     kept, then = [], []
     for _ in range(3):
-        for batch in l:
+        for batch in feed:
             kept.append(batch)
             then.append(seen(batch))
-    l.close()
+    feed.close()
     assert [seen(batch) for batch in kept] == then
     for batch in kept:
         for k, id in enumerate(batch.ids):
@@ -178,10 +178,10 @@ def test_kept_batches_are_never_overwritten(ds: cw.Dataset, order: str, memory_l
 
 
 def test_a_field_alone_keeps_the_memory(ds: cw.Dataset) -> None:
-    l = loader(ds, output="numpy")
-    images = [batch[0][1:] for batch in l]  # views of views; the batches are gone
+    feed = loader(ds, output="numpy")
+    images = [batch[0][1:] for batch in feed]  # views of views; the batches are gone
     copies = [view.copy() for view in images]
-    stream(l, epochs=3)
+    stream(feed, epochs=3)
     assert all(same(a, b) for a, b in zip(images, copies, strict=True))
 
 

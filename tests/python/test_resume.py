@@ -27,17 +27,17 @@ def loader(ds: cw.Dataset, **options: Any) -> cw.DataLoader:
     return cw.DataLoader(ds, **{"batch_size": BATCH, "shuffle": True, "seed": 3, "num_workers": 2} | options)
 
 
-def stop_after(l: cw.DataLoader, batches: int) -> tuple[list[Any], dict[str, Any]]:
+def stop_after(feed: cw.DataLoader, batches: int) -> tuple[list[Any], dict[str, Any]]:
     """Reads so many batches and gives them with the state as a file would have kept it."""
     had, batches_left = [], batches
     while batches_left:
-        for batch in l:
+        for batch in feed:
             had.append(seen(batch))
             batches_left -= 1
             if not batches_left:
                 break
-    state = json.loads(json.dumps(l.state_dict()))
-    l.close()
+    state = json.loads(json.dumps(feed.state_dict()))
+    feed.close()
     return had, state
 
 
@@ -68,11 +68,11 @@ def test_ready_delivers_the_rest_once(ds: cw.Dataset, stop: int, workers: tuple[
 
 @pytest.mark.parametrize("order", ["strict", "ready"])
 def test_state_after_the_last_batch_leaves_an_empty_rest(ds: cw.Dataset, order: str) -> None:
-    l = loader(ds, order=order)
-    it = iter(l)
+    feed = loader(ds, order=order)
+    it = iter(feed)
     for _ in range(BATCHES):
         next(it)
-    state = l.state_dict()
+    state = feed.state_dict()
     resumed = loader(ds, order=order)
     resumed.load_state_dict(state)
     assert stream(resumed) == []
@@ -82,8 +82,8 @@ def test_state_after_the_last_batch_leaves_an_empty_rest(ds: cw.Dataset, order: 
 
 def test_state_between_epochs(ds: cw.Dataset) -> None:
     whole = stream(loader(ds), epochs=2)
-    l = loader(ds)
-    before, _, after = l.state_dict(), stream(l), l.state_dict()
+    feed = loader(ds)
+    before, _, after = feed.state_dict(), stream(feed), feed.state_dict()
     for state, rest in ((before, whole), (after, whole[BATCHES:])):
         resumed = loader(ds)
         resumed.load_state_dict(state)
@@ -91,13 +91,13 @@ def test_state_between_epochs(ds: cw.Dataset) -> None:
 
 
 def test_the_same_loader_can_go_back(ds: cw.Dataset) -> None:
-    l = loader(ds)
-    it = iter(l)
+    feed = loader(ds)
+    it = iter(feed)
     next(it)
-    state = l.state_dict()
+    state = feed.state_dict()
     rest = [seen(batch) for batch in it]
-    l.load_state_dict(state)
-    assert stream(l) == rest
+    feed.load_state_dict(state)
+    assert stream(feed) == rest
     with pytest.raises((ValueError, StopIteration)):  # the old iterator is of the past
         next(it)
 

@@ -42,9 +42,9 @@ struct Decode {
       throw Error(Code::kInvalidArgument, "decode: needs stored bytes, got " +
                                               cutwater::to_string(in.spec()) +
                                               "; decode comes first, and once");
-    if (!in.has_data()) return {DType::kU8, {kUnknown, kUnknown, 3}};
+    if (!in.has_data()) return image_spec(kUnknown, kUnknown, 3);
     const Header header = read_header(file(in), limits());
-    return orientation(header).upright({DType::kU8, {header.height, header.width, 3}});
+    return orientation(header).upright(image_spec(header.height, header.width, 3));
   }
   std::size_t scratch_bytes(const TensorView& in) const {
     if (!in.has_data()) return 0;
@@ -58,7 +58,7 @@ struct Decode {
     const Orientation turned = orientation(header);
     if (turned.is_upright()) return decode_rgb(file(in), header, limits(), out);
 
-    const TensorSpec stored{DType::kU8, {header.height, header.width, 3}};
+    const TensorSpec stored = image_spec(header.height, header.width, 3);
     const Region part = turned.stored_region(stored, out.present());
     Buffer pixels(static_cast<std::size_t>(part.height * part.width * 3));
     const TensorSpan lying(stored, pixels.data(), part, part.width * 3);

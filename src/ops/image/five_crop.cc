@@ -23,7 +23,7 @@ struct FiveCrop {
       throw Error(Code::kBadSample, "window " + to_string(Shape{height, width}) +
                                         " does not fit image " +
                                         to_string(Shape{in.dim(0), in.dim(1)}));
-    return {DType::kU8, {5, height, width, in.dim(2)}};
+    return {DType::kU8, {5, height, width, in.dim(2)}, Layout::kPixels};
   }
   void apply(const TensorView& in, const TensorSpan& out) const {
     const std::int64_t height = size.height, width = size.width_or_square();

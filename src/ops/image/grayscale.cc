@@ -23,7 +23,7 @@ struct Grayscale {
   }
   TensorSpec out_spec(const TensorView& in) const {
     require_image("grayscale", in.spec());
-    return {DType::kU8, {in.dim(0), in.dim(1), num_output_channels}};
+    return image_spec(in.dim(0), in.dim(1), num_output_channels);
   }
   Region needs(const TensorSpec&, const Region& out) const { return out; }
   void apply(const TensorView& in, const TensorSpan& out) const {

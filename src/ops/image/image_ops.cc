@@ -4,16 +4,20 @@
 namespace cutwater::image {
 
 void require_image(std::string_view op, const TensorSpec& spec) {
-  if (spec.dtype == DType::kU8 && spec.shape.rank() == 3) return;
+  if (spec.dtype == DType::kU8 && spec.layout == Layout::kPixels && spec.shape.rank() == 3) return;
   const bool bytes = spec.dtype == DType::kU8 && spec.shape.rank() == 1;
   throw Error(Code::kInvalidArgument,
-              std::string(op) + ": needs an image (uint8, rows x columns x channels), got " +
+              std::string(op) + ": needs an image (uint8 pixels, rows x columns x channels), got " +
                   to_string(spec) +
                   (bytes ? "; put decode before it" : "; put it before to_tensor and five_crop"));
 }
 
+TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t channels) {
+  return {DType::kU8, {height, width, channels}, Layout::kPixels};
+}
+
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width) {
-  return {spec.dtype, {height, width, spec.shape[2]}};
+  return image_spec(height, width, spec.shape[2]);
 }
 
 void require_positive(std::string_view op, const Size& size) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The image domain: its ops, its fusions, and what the op files share.
 //
-// An image is uint8, rows x columns x channels, until to_tensor makes it float32, channels first.
+// An image is uint8 pixels (rows x columns x channels) until to_tensor makes it float32 planes
+// (channels first).
 #pragma once
 
 #include <array>
@@ -37,6 +38,9 @@ constexpr OpText image_op(std::string_view name, std::string_view doc) {
 
 // Throws Error(kInvalidArgument) unless the spec is that of an image.
 void require_image(std::string_view op, const TensorSpec& spec);
+
+// The spec of an image.
+TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t channels);
 
 // The same image with other extents.
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width);

@@ -24,8 +24,8 @@ void Normalize::check() const {
 
 TensorSpec Normalize::out_spec(const TensorView& in) const {
   const Shape& shape = in.spec().shape;
-  if (in.spec().dtype != DType::kF32 || shape.rank() < 3)
-    throw Error(Code::kInvalidArgument, "normalize: needs float32, channels first, got " +
+  if (in.spec().dtype != DType::kF32 || in.spec().layout != Layout::kPlanes)
+    throw Error(Code::kInvalidArgument, "normalize: needs float32 planes (channels first), got " +
                                             to_string(in.spec()) + "; put to_tensor before it");
   const std::int64_t channels = shape.from_end(3);
   for (const List* list : {&mean, &std})

@@ -17,7 +17,7 @@ class Orientation {
 
   TensorSpec upright(const TensorSpec& stored) const {
     if (!swaps_axes()) return stored;
-    return {stored.dtype, {stored.shape[1], stored.shape[0], stored.shape[2]}};
+    return {stored.dtype, {stored.shape[1], stored.shape[0], stored.shape[2]}, stored.layout};
   }
 
   // The part of the stored image that becomes this part of the upright one.

@@ -68,7 +68,15 @@ To convert(From value, bool scale) {
   if constexpr (std::is_same_v<From, To>) {
     return value;
   } else if constexpr (std::is_same_v<From, Half>) {
-    return convert<To>(value.to_float(), scale);
+    if constexpr (kInteger<To>) {
+      if (!scale) return to_integer<To>(value.to_float());
+      // torch multiplies halves: the product is rounded to a half before it is cut off.
+      const auto most = static_cast<double>(std::numeric_limits<To>::max());
+      const float scaled = value.to_float() * static_cast<float>(most + 1.0 - 1e-3);
+      return to_integer<To>(Half::from(scaled).to_float());
+    } else {
+      return convert<To>(value.to_float(), scale);
+    }
   } else if constexpr (std::is_same_v<To, Half>) {
     if constexpr (kInteger<From>) {
       // torch converts first and scales the half: two roundings.
@@ -120,7 +128,7 @@ struct ToDtype {
     if (in.spec().shape.rank() == 1)
       throw Error(Code::kInvalidArgument,
                   "to_dtype: needs pixels, got stored bytes; put decode before it");
-    return {dtype, in.spec().shape};
+    return {dtype, in.spec().shape, in.spec().layout};
   }
   void apply(const TensorView& in, const TensorSpan& out) const {
     const std::int64_t count = in.spec().shape.elements();

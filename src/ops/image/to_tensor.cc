@@ -37,12 +37,12 @@ void look_up_planes(const TensorView& in, const ValueTable* tables, bool mirrore
 
 TensorSpec ToTensor::out_spec(const TensorView& in) const {
   const Shape& shape = in.spec().shape;
-  if (in.spec().dtype != DType::kU8 || (shape.rank() != 3 && shape.rank() != 4))
+  if (shape.rank() != 4 || in.spec().dtype != DType::kU8 || in.spec().layout != Layout::kPixels)
     require_image("to_tensor", in.spec());
   const std::int64_t height = shape.from_end(3), width = shape.from_end(2),
                      channels = shape.from_end(1);
-  if (shape.rank() == 3) return {DType::kF32, {channels, height, width}};
-  return {DType::kF32, {shape[0], channels, height, width}};
+  if (shape.rank() == 3) return {DType::kF32, {channels, height, width}, Layout::kPlanes};
+  return {DType::kF32, {shape[0], channels, height, width}, Layout::kPlanes};
 }
 
 void ToTensor::apply(const TensorView& in, const TensorSpan& out) const {
@@ -50,8 +50,8 @@ void ToTensor::apply(const TensorView& in, const TensorSpan& out) const {
   const ValueTable tables[] = {kUnit, kUnit, kUnit};
   if (in.spec().shape.rank() == 3) return look_up_planes(in, tables, false, out);
 
-  const TensorSpec image{DType::kU8, {in.dim(1), in.dim(2), in.dim(3)}};
-  const TensorSpec planes{DType::kF32, {in.dim(3), in.dim(1), in.dim(2)}};
+  const TensorSpec image = image_spec(in.dim(1), in.dim(2), in.dim(3));
+  const TensorSpec planes{DType::kF32, {in.dim(3), in.dim(1), in.dim(2)}, Layout::kPlanes};
   for (std::int64_t i = 0; i < in.dim(0); ++i)
     look_up_planes(TensorView(image, in.bytes() + i * static_cast<std::int64_t>(image.bytes())),
                    tables, false,
