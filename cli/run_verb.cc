@@ -152,7 +152,7 @@ ordered_json json_of(const RunResult& result, const Options& options) {
       {"wait_s",
        {{"consumer", stats.consumer_wait_seconds}, {"workers", stats.worker_wait_seconds}}},
       {"read_s", stats.read_seconds}};
-  if (options.step_ms > 0) json["busy_share"] = result.busy_seconds / result.seconds;
+  json["busy_share"] = result.busy_seconds / result.seconds;  // 0 without --step-ms
   json["ops"] = ordered_json::object();
   for (const NamedOpTime& op : stats.ops)
     json["ops"][op.name] = {{"seconds", op.seconds}, {"calls", op.calls}};

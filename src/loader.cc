@@ -139,7 +139,8 @@ struct Loader::Impl {
   EpochStart progress;
   std::set<std::int64_t> beyond;
   std::uint32_t next_epoch = 0;
-  bool running = false;                      // inside an epoch
+  bool running = false;                      // next() has something to give
+  bool in_epoch = false;                     // progress is that of an epoch begun, be it cut short
   std::optional<std::uint32_t> executor_at;  // the epoch at whose start the executor stands
   std::optional<EpochStart> resume_at;       // set by restore()
 
@@ -193,7 +194,7 @@ void Loader::begin() {
   my.progress = start;
   my.beyond = {start.done_beyond.begin(), start.done_beyond.end()};
   my.next_epoch = start.epoch + 1;
-  my.running = true;
+  my.running = my.in_epoch = true;
 }
 
 std::optional<Batch> Loader::next() {
@@ -210,7 +211,7 @@ std::optional<Batch> Loader::next() {
     throw;
   }
   if (!finished) {
-    my.running = false;
+    my.running = my.in_epoch = false;
     my.progress = {my.progress.epoch + 1, 0, 0, {}};
     my.beyond.clear();
     my.executor_at = my.progress.epoch;
@@ -245,7 +246,9 @@ bool Loader::wait(std::chrono::nanoseconds time) {
 void Loader::set_epoch(std::uint32_t epoch) {
   impl_->next_epoch = epoch;
   impl_->resume_at.reset();
-  if (!impl_->running) impl_->progress = {epoch, 0, 0, {}};
+  if (impl_->running) return;
+  impl_->progress = {epoch, 0, 0, {}};
+  impl_->in_epoch = false;
 }
 
 std::uint32_t Loader::next_epoch() const { return impl_->next_epoch; }
@@ -259,7 +262,7 @@ LoaderState Loader::state() const {
   const Impl& my = *impl_;
   const EpochStart& at = my.resume_at ? *my.resume_at : my.progress;
   LoaderState state{at.epoch, at.position, at.next_batch, at.done_beyond, stream_of(my.what)};
-  if (my.resume_at || my.what.order == Order::kStrict || !my.running) return state;
+  if (my.resume_at || my.what.order == Order::kStrict || !my.in_epoch) return state;
 
   // Out of order: what was left out counts as done, too.
   std::set<std::int64_t> done = my.beyond;
@@ -295,7 +298,7 @@ void Loader::restore(const LoaderState& state) {
   if (state.position < 0 || state.position > size || state.batch < 0 || !ordered)
     refuse("the saved state is damaged: position " + std::to_string(state.position) + " of " +
            std::to_string(size) + " samples");
-  impl_->running = false;
+  impl_->running = impl_->in_epoch = false;
   impl_->executor_at.reset();
   impl_->resume_at = EpochStart{state.epoch, state.batch, state.position, state.done_beyond};
   impl_->next_epoch = state.epoch;

@@ -6,8 +6,9 @@ import time
 
 start = time.perf_counter()
 sys.path = [p for p in sys.path if not p.endswith("bench/peers")] + [sys.path[0]]  # not this file as cutwater
-import cutwater as cw  # noqa: E402
 from common import BATCH, MEAN, STD, arguments, report  # noqa: E402
+
+import cutwater as cw  # noqa: E402
 
 
 def max_pixel_difference(ds: cw.Dataset) -> int:

@@ -29,6 +29,7 @@ class Tensor {
   static Tensor borrowed(const TensorSpan& span) {
     Tensor tensor;
     tensor.span_ = span;
+    tensor.borrowed_ = true;
     return tensor;
   }
   static Tensor scalar(std::int64_t value);
@@ -36,11 +37,12 @@ class Tensor {
   const TensorSpec& spec() const { return span_.spec(); }
   TensorView view() const { return span_; }
   TensorSpan span() { return span_; }
-  bool owns_bytes() const { return !storage_.empty(); }
+  bool owns_bytes() const { return !borrowed_; }
 
  private:
   Buffer storage_;
   TensorSpan span_;
+  bool borrowed_ = false;
 };
 
 struct Field {

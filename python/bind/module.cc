@@ -3,6 +3,9 @@
 #include "core/units.h"
 
 NB_MODULE(_core, m) {
+  // A forked child lets go of its parent's loaders (see Loader::~Loader): that is no defect to
+  // report.
+  nanobind::set_leak_warnings(false);
   m.doc() = "The native engine of cutwater.";
   m.attr("version") = CUTWATER_VERSION;
   cutwater::python::bind_error(m);

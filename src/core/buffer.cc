@@ -122,6 +122,7 @@ void BufferPool::give_back(std::uint8_t* data, std::size_t capacity, bool counte
     if (state_->used_bytes + state_->idle_bytes + capacity <= limit_bytes_) {
       state_->idle[capacity].push_back(data);
       state_->idle_bytes += capacity;
+      state_->peak_bytes = std::max(state_->peak_bytes, state_->used_bytes + state_->idle_bytes);
       return;
     }
   }

@@ -9,6 +9,7 @@ namespace {
 
 // The shortest decimal that reads back as the same double.
 std::string shortest(double number) {
+  if (number == 0 && std::signbit(number)) return "-0.0";  // "-0" would be read as a whole number
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
   return {digits, end};

@@ -37,13 +37,13 @@ void EpochRun::complete(const Ticket& ticket) {
   ticket.place.slab->positions[index] = ticket.position;
   if (!stopped_) {
     ++completed_;
-    on_complete(ticket);
+    guarded([&] { on_complete(ticket); });
   }
   resolve_one();
 }
 
 void EpochRun::fail(const Ticket& ticket, Failure failure) {
-  if (!stopped_) on_fail(ticket, std::move(failure));
+  if (!stopped_) guarded([&] { on_fail(ticket, std::move(failure)); });
   resolve_one();
 }
 
@@ -82,7 +82,17 @@ void EpochRun::resolve_one() {
          -1,
          {},
          {}});
-  on_last();
+  guarded([&] { on_last(); });
+}
+
+// Samples that are moved together may turn out not to fit together.
+template <class F>
+void EpochRun::guarded(F&& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    stop(error.failure());
+  }
 }
 
 std::shared_ptr<Slab> EpochRun::open_batch() {

@@ -95,6 +95,8 @@ class EpochRun {
   const std::int64_t batch_size_;
 
  private:
+  template <class F>
+  void guarded(F&& step);
   void resolve_one();
   void stop(Failure failure);
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/caught.h"
+
 namespace cutwater {
 namespace {
 
@@ -156,46 +158,45 @@ std::optional<Executor::Task> Executor::take() {
 
 // Source → draws → pipeline → slots, for one sample.
 Result<Sample> Executor::make_sample(Task& task, Work& work) {
-  const auto start = Clock::now();
-  GateHold hold(gate_);
-  Result<Sample> stored =
-      what_.source->read(task.ticket.id, {*pool_, [&](std::size_t bytes) { hold.read(bytes); }});
-  work.read.nanoseconds += nanoseconds_since(start);
-  ++work.read.calls;
-  if (!stored) return stored;
-  work.bytes_read += hold.read_bytes();
-
-  const Pipeline& pipeline = what_.pipeline;
-  Result<Draws> draws = pipeline.draw(stored.value(), what_.seed, task.run->epoch());
-  if (!draws) return std::move(draws.failure());
-
-  TicketSlots slots(*this, task);
-  RunContext how;
-  how.pool = pool_;
-  how.slots = &slots;
-  how.fuse = options_.fuse;
-  how.times = &work.ops;
-  how.reserve = [&](std::size_t bytes) { hold.enter(bytes); };
-  const Cut from = stored.value().cut;
-  Result<Sample> made =
-      pipeline.run(std::move(stored).value(), from, pipeline.last_cut(), draws.value(), how);
-  if (!made) return made;
-
-  // Fields that no op has written are copied.
+  std::string_view stage = "read";
   try {
+    GateHold hold(gate_);
+    const auto start = Clock::now();
+    Result<Sample> stored =
+        what_.source->read(task.ticket.id, {*pool_, [&](std::size_t bytes) { hold.read(bytes); }});
+    work.read.nanoseconds += nanoseconds_since(start);
+    ++work.read.calls;
+    if (!stored) return stored;
+    work.bytes_read += hold.read_bytes();
+
+    const Pipeline& pipeline = what_.pipeline;
+    Result<Draws> draws = pipeline.draw(stored.value(), what_.seed, task.run->epoch());
+    if (!draws) return std::move(draws.failure());
+
+    TicketSlots slots(*this, task);
+    RunContext how;
+    how.pool = pool_;
+    how.slots = &slots;
+    how.fuse = options_.fuse;
+    how.times = &work.ops;
+    how.reserve = [&](std::size_t bytes) { hold.enter(bytes); };
+    const Cut from = stored.value().cut;
+    Result<Sample> made =
+        pipeline.run(std::move(stored).value(), from, pipeline.last_cut(), draws.value(), how);
+    if (!made) return made;
+
+    // Fields that no op has written are copied.
+    stage = "batch";
     for (Field& field : made.value().fields) {
       if (!field.tensor.owns_bytes()) continue;
       const TensorSpan place = slots.slot(field.name, field.tensor.spec());
       const std::size_t size = field.tensor.spec().bytes();
       if (size > 0) std::memcpy(place.bytes(), field.tensor.view().bytes(), size);
     }
-  } catch (const Error& error) {
-    Failure failure = error.failure();
-    failure.sample = task.ticket.id;
-    failure.op = "batch";
-    return failure;
+    return made;
+  } catch (...) {
+    return caught(task.ticket.id, stage);
   }
-  return made;
 }
 
 void Executor::make(Task& task) {

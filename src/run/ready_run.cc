@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ready order: a sample takes a slot when its last op starts, so a slow one holds nobody up.
 //
-// Displacement is bounded on both sides. Early: tickets are issued in order, no further ahead than
-// batches may be open. Late: a sample that is max_late_batches behind its strict place has a slot
-// kept for it, and that batch waits.
+// Batches are delivered by number. Displacement is bounded on both sides. Early: tickets are issued
+// in order, no further ahead than batches may be open. Late: batch n closes only with every sample
+// whose strict place is max_late_batches before it; slots are kept for those that have none yet.
 #include <algorithm>
 #include <utility>
 
@@ -42,29 +42,38 @@ class ReadyRun final : public EpochRun {
     std::vector<std::int64_t> made;
   };
 
-  // Slots of this batch that belong to samples which may not be delivered any later.
-  std::size_t kept_for_late(std::int64_t number, std::int64_t except) const {
-    std::size_t late = 0;
+  // Samples without a slot, other than `except`, that must be delivered in this batch or before.
+  std::size_t due(std::int64_t number, std::int64_t except) const {
+    std::size_t count = 0;
     for (const std::int64_t position : waiting_) {
       if (position / batch_size_ + what_.max_late_batches > number) break;
-      late += position == except ? 0 : 1;
+      count += position == except ? 0 : 1;
     }
-    return late;
+    return count;
   }
 
+  // A slot in the first batch that has one to spare: more than are due, with what is free before
+  // it.
   Place claim(std::int64_t position) {
-    auto batch = std::find_if(batches_.begin(), batches_.end(), [&](const OpenBatch& one) {
-      return one.free.size() > kept_for_late(one.number, position);
-    });
-    if (batch == batches_.end()) {
-      OpenBatch fresh{next_number_++, open_batch(), {}, {}};
-      for (std::int64_t slot = batch_size_ - 1; slot >= 0; --slot) fresh.free.push_back(slot);
-      batch = batches_.insert(batches_.end(), std::move(fresh));
+    std::size_t free_before = 0, at = 0;
+    for (;; ++at) {
+      if (at == batches_.size()) add_batch();
+      const OpenBatch& batch = batches_[at];
+      if (!batch.free.empty() && free_before + batch.free.size() > due(batch.number, position))
+        break;
+      free_before += batch.free.size();
     }
     waiting_.erase(position);
-    const std::int64_t slot = batch->free.back();
-    batch->free.pop_back();
-    return {batch->slab, slot};
+    OpenBatch& batch = batches_[at];
+    const std::int64_t slot = batch.free.back();
+    batch.free.pop_back();
+    return {batch.slab, slot};
+  }
+
+  void add_batch() {
+    OpenBatch fresh{next_number_++, open_batch(), {}, {}};
+    for (std::int64_t slot = batch_size_ - 1; slot >= 0; --slot) fresh.free.push_back(slot);
+    batches_.push_back(std::move(fresh));
   }
 
   std::vector<OpenBatch>::iterator batch_of(const Ticket& ticket) {
@@ -72,12 +81,16 @@ class ReadyRun final : public EpochRun {
                         [&](const OpenBatch& one) { return one.slab == ticket.place.slab; });
   }
 
+  bool is_full(const OpenBatch& batch) const {
+    return static_cast<std::int64_t>(batch.made.size()) == batch_size_;
+  }
+
   void on_complete(const Ticket& ticket) override {
-    const auto batch = batch_of(ticket);
-    batch->made.push_back(ticket.place.index);
-    if (static_cast<std::int64_t>(batch->made.size()) < batch_size_) return;
-    close_batch(std::move(batch->slab), batch_size_);
-    batches_.erase(batch);
+    batch_of(ticket)->made.push_back(ticket.place.index);
+    while (!batches_.empty() && is_full(batches_.front())) {
+      close_batch(std::move(batches_.front().slab), batch_size_);
+      batches_.erase(batches_.begin());
+    }
   }
 
   void on_fail(const Ticket& ticket, Failure failure) override {
@@ -100,7 +113,11 @@ class ReadyRun final : public EpochRun {
       packed.reset();
       count = 0;
     };
-    for (const OpenBatch& batch : partial) {
+    for (OpenBatch& batch : partial) {
+      if (is_full(batch)) {
+        close_batch(std::move(batch.slab), batch_size_);
+        continue;
+      }
       for (const std::int64_t slot : batch.made) {
         if (!packed) packed = open_batch();
         batch.slab->copy_slot(slot, *packed, count);
@@ -111,7 +128,7 @@ class ReadyRun final : public EpochRun {
     close();
   }
 
-  std::vector<OpenBatch> batches_;
+  std::vector<OpenBatch> batches_;  // by number
   std::set<std::int64_t> waiting_;  // positions issued, without a slot yet
   std::int64_t next_number_;        // of the next batch to open, counted from the epoch's start
 };

@@ -4,7 +4,12 @@
 namespace cutwater::image {
 
 void require_image(std::string_view op, const TensorSpec& spec) {
-  if (spec.dtype == DType::kU8 && spec.layout == Layout::kPixels && spec.shape.rank() == 3) return;
+  const bool pixels =
+      spec.dtype == DType::kU8 && spec.layout == Layout::kPixels && spec.shape.rank() == 3;
+  if (pixels && (spec.shape[2] == 1 || spec.shape[2] == 3)) return;
+  if (pixels)
+    throw Error(Code::kInvalidArgument,
+                std::string(op) + ": needs an image of 1 or 3 channels, got " + to_string(spec));
   const bool bytes = spec.dtype == DType::kU8 && spec.shape.rank() == 1;
   throw Error(Code::kInvalidArgument,
               std::string(op) + ": needs an image (uint8 pixels, rows x columns x channels), got " +
