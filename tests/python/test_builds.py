@@ -19,14 +19,9 @@ def make_photos(folder):
     return folder
 
 
-def hashes(command, data, *more):
-    run = subprocess.run(
-        [command, "run", "--data", data, "--pipeline", "imagenet-train", "--batch", "5", "--epochs", "2"]
-        + ["--seed", "3", "--hash", "--json", *more],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def hashes(command, data):
+    job = "--pipeline imagenet-train --batch 5 --epochs 2 --seed 3 --hash --json".split()
+    run = subprocess.run([command, "run", "--data", data, *job], capture_output=True, text=True, check=True)
     return [(epoch["stream_hash"], epoch["set_hash"]) for epoch in json.loads(run.stdout)["epochs"]]
 
 
