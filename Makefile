@@ -28,6 +28,7 @@ test: setup-test ## all tests, C++ and Python, with sanitizers; last line: N pas
 bench: setup-test ## ours beside torch's DataLoader, same cores, same files
 	@tools/build.sh release
 	@$(PYTHON) bench/peers.py --peers torch
+	@$(PYTHON) bench/memory.py
 
 check: setup-test ## format, clang-tidy, layers, generated files, types
 	@tools/build.sh release

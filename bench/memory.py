@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resident memory over ten epochs, beside memory_limit and the process's own size before loading.
 
-usage: bench/memory.py DATA [--limit 256MiB] [--epochs 10] [--json OUT]
+usage: bench/memory.py [DATA] [--limit 256MiB] [--epochs 10] [--json OUT]
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import tempfile
+
+from peers import data_folder
 
 import cutwater as cw
 
@@ -23,13 +26,15 @@ def resident_mb() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data")
+    parser.add_argument("data", nargs="?")
     parser.add_argument("--limit", default="256MiB")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
 
-    ds = cw.folder(options.data).apply("imagenet-train")
+    scratch = tempfile.TemporaryDirectory()
+    data, _ = data_folder(options.data, pathlib.Path(scratch.name))
+    ds = cw.folder(data).apply("imagenet-train")
     own = resident_mb()
     loader = cw.DataLoader(ds, batch_size=64, shuffle=True, memory_limit=options.limit, output="numpy")
     rss = []

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -60,6 +61,23 @@ std::int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+// A whole number is a count; one with a point or an exponent is a share.
+void set_max_errors(const Options& options, BadSamples& bad) {
+  const std::string& text = options.max_errors;
+  if (options.on_error != "skip")
+    throw Error(Code::kInvalidArgument, "--max-errors goes with --on-error skip");
+  const char* end = text.data() + text.size();
+  std::int64_t count = 0;
+  double share = 0;
+  if (std::from_chars(text.data(), end, count).ptr == end)
+    bad.max_count = count;
+  else if (std::from_chars(text.data(), end, share).ptr == end)
+    bad.max_share = share;
+  else
+    throw Error(Code::kInvalidArgument,
+                "--max-errors must be a count, or a share such as 0.01, got '" + text + "'");
+}
+
 Loader make_loader(const Options& options) {
   What what{open_source(options.data), pipeline_argument(options.pipeline), options.batch};
   what.shuffle = !options.no_shuffle;
@@ -69,20 +87,7 @@ Loader make_loader(const Options& options) {
   what.bad_samples.policy = options.on_error == "skip"         ? OnError::kSkip
                             : options.on_error == "substitute" ? OnError::kSubstitute
                                                                : OnError::kRaise;
-  if (!options.max_errors.empty()) {
-    double number = 0;
-    try {
-      number = std::stod(options.max_errors);
-    } catch (const std::exception&) {
-      throw Error(Code::kInvalidArgument,
-                  "--max-errors must be a count, or a share such as 0.01, got '" +
-                      options.max_errors + "'");
-    }
-    if (options.max_errors.find('.') != std::string::npos)
-      what.bad_samples.max_share = number;
-    else
-      what.bad_samples.max_count = static_cast<std::int64_t>(number);
-  }
+  if (!options.max_errors.empty()) set_max_errors(options, what.bad_samples);
   HowFast how;
   if (options.threads != 0) how.threads = options.threads;
   if (!options.memory_limit.empty())
@@ -224,14 +229,18 @@ void add_run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("run", "Run the loader alone and measure it");
   verb->add_option("--data", options->data, "Folder, CSV/TSV table, or tar shards")->required();
-  verb->add_option("--pipeline", options->pipeline, "Preset, TOML file, or text")->required();
+  verb->add_option("--pipeline", options->pipeline,
+                   "Preset (imagenet-train, imagenet-val), TOML file, or text")
+      ->required();
   verb->add_option("--batch", options->batch, "Samples per batch")->capture_default_str();
   verb->add_option("--epochs", options->epochs, "Epochs to run")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb->add_option("--threads", options->threads, "Threads (default: the usable cores)")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--seed", options->seed, "Seed of order and draws")->capture_default_str();
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--seed", options->seed, "Seed of order and draws")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   verb->add_option("--order", options->order, "strict or ready")
       ->check(CLI::IsMember({"strict", "ready"}))
       ->capture_default_str();

@@ -1,13 +1,13 @@
 # Codecs and SIMD, from the system's packages. What is missing is named with the command that installs it.
 function(cutwater_need FOUND WHAT PACKAGE)
   if(NOT ${FOUND})
-    message(FATAL_ERROR "${WHAT} was not found. On Debian and Ubuntu: apt-get install ${PACKAGE}")
+    message(FATAL_ERROR "${WHAT} was not found. On Debian: apt-get install ${PACKAGE}")
   endif()
 endfunction()
 
 find_package(Threads REQUIRED)
 find_package(JPEG)
-cutwater_need(JPEG_FOUND "libjpeg-turbo" libjpeg62-turbo-dev)
+cutwater_need(JPEG_FOUND "libjpeg-turbo" libjpeg-dev)
 find_package(ZLIB)
 cutwater_need(ZLIB_FOUND "zlib" zlib1g-dev)
 find_path(WEBP_INCLUDE_DIR webp/demux.h)

@@ -17,6 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kMostThreads = 1024;
+
 double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -36,8 +38,9 @@ void check(const What& what, const HowFast& how) {
     refuse("max_errors must not be negative, got " + std::to_string(*bad.max_count));
   if (bad.max_share && !(*bad.max_share >= 0 && *bad.max_share <= 1))
     refuse("max_errors as a share must be in 0..1, got " + std::to_string(*bad.max_share));
-  if (how.threads && *how.threads < 1)
-    refuse("num_workers must be at least 1, got " + std::to_string(*how.threads));
+  if (how.threads && (*how.threads < 1 || *how.threads > kMostThreads))
+    refuse("num_workers must be in 1.." + std::to_string(kMostThreads) + ", got " +
+           std::to_string(*how.threads));
   if (how.prefetch_batches && *how.prefetch_batches < 1)
     refuse("prefetch must be at least 1 batch, got " + std::to_string(*how.prefetch_batches));
 }
@@ -51,9 +54,9 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
   options.memory_limit = std::min(usable_memory_bytes() / 4, kMostByDefault);
   if (const char* threads = std::getenv("CUTWATER_THREADS"); threads != nullptr && !how.threads) {
     options.threads = std::atoi(threads);
-    if (options.threads < 1)
-      refuse("the environment's CUTWATER_THREADS must be at least 1, got '" + std::string(threads) +
-             "'");
+    if (options.threads < 1 || options.threads > kMostThreads)
+      refuse("the environment's CUTWATER_THREADS must be in 1.." + std::to_string(kMostThreads) +
+             ", got '" + std::string(threads) + "'");
   }
   if (const char* limit = std::getenv("CUTWATER_MEMORY_LIMIT"); limit != nullptr)
     options.memory_limit = parse_bytes("the environment's CUTWATER_MEMORY_LIMIT", limit);
@@ -63,8 +66,7 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
   if (options.memory_limit < kLeast)
     refuse("memory_limit must be at least 1 MiB, got " + std::to_string(options.memory_limit) +
            " bytes");
-  const std::int64_t enough_for_threads =
-      2 + (2 * options.threads + what.batch_size - 1) / what.batch_size;
+  const std::int64_t enough_for_threads = 3 + 2 * options.threads / what.batch_size;
   options.prefetch_batches =
       how.prefetch_batches.value_or(std::max<std::int64_t>(4, enough_for_threads));
   options.fuse = how.fuse;
@@ -212,9 +214,9 @@ std::optional<Batch> Loader::next() {
   }
   if (!finished) {
     my.running = my.in_epoch = false;
-    my.progress = {my.progress.epoch + 1, 0, 0, {}};
+    my.executor_at = my.progress.epoch + 1;
+    my.progress = {my.next_epoch, 0, 0, {}};
     my.beyond.clear();
-    my.executor_at = my.progress.epoch;
     return std::nullopt;
   }
   my.had(*finished);
@@ -244,6 +246,8 @@ bool Loader::wait(std::chrono::nanoseconds time) {
 }
 
 void Loader::set_epoch(std::uint32_t epoch) {
+  // The usual loop sets the epoch that it has just restored: that is no reason to start it anew.
+  if (impl_->resume_at && impl_->resume_at->epoch == epoch) return;
   impl_->next_epoch = epoch;
   impl_->resume_at.reset();
   if (impl_->running) return;
@@ -255,7 +259,7 @@ std::uint32_t Loader::next_epoch() const { return impl_->next_epoch; }
 
 std::int64_t Loader::batches_per_epoch() const {
   const std::int64_t size = impl_->what.source->size(), batch = impl_->what.batch_size;
-  return impl_->what.drop_last ? size / batch : (size + batch - 1) / batch;
+  return size / batch + (impl_->what.drop_last || size % batch == 0 ? 0 : 1);
 }
 
 LoaderState Loader::state() const {
@@ -325,7 +329,7 @@ LoaderStats Loader::stats() const {
   stats.worker_wait_seconds = seconds(work.worker_wait_ns);
   stats.memory_peak = my.executor.pool().peak_bytes();
   for (auto& [id, failure] : work.skipped) stats.skipped.push_back(std::move(failure));
-  stats.substituted = std::move(work.substituted);
+  for (auto& [id, failure] : work.substituted) stats.substituted.push_back(std::move(failure));
   const Pipeline& pipeline = my.what.pipeline;
   for (const Group& group :
        pipeline.groups(my.what.source->cut(), pipeline.last_cut(), my.options.fuse)) {

@@ -306,7 +306,7 @@ TEST(Loader, RefusesOptionsByName) {
        "max_errors must not be negative, got -1"},
       {[](What& what, HowFast&) { what.bad_samples.max_share = 1.5; },
        "max_errors as a share must be in 0..1, got 1.500000"},
-      {[](What&, HowFast& how) { how.threads = 0; }, "num_workers must be at least 1, got 0"},
+      {[](What&, HowFast& how) { how.threads = 0; }, "num_workers must be in 1..1024, got 0"},
       {[](What&, HowFast& how) { how.prefetch_batches = 0; },
        "prefetch must be at least 1 batch, got 0"},
       {[](What&, HowFast& how) { how.memory_limit = 1000; },

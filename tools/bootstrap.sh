@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 what=${1:-build}
 
 packages=(g++ cmake ninja-build ccache make python3 python3-venv python3-dev
-          libjpeg62-turbo-dev zlib1g-dev libwebp-dev libhwy-dev
+          libjpeg-dev zlib1g-dev libwebp-dev libhwy-dev
           libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libxxhash-dev)
 if [ "$what" = test ]; then
   packages+=(clang clang-format clang-tidy libclang-rt-14-dev libgtest-dev libgmock-dev)
@@ -20,17 +20,20 @@ for package in "${packages[@]}"; do
 done
 if [ ${#missing[@]} -gt 0 ]; then
   sudo=""
-  [ "$(id -u)" = 0 ] || sudo=sudo
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "run as root, or install: ${missing[*]}" >&2; exit 1; }
+    sudo=sudo
+  fi
   echo "installing: ${missing[*]}" >&2
   $sudo apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
 # install_into VENV REQUIREMENTS: only when the requirements have changed since the last time.
 install_into() {
   local stamp
   stamp="$1/.$(basename "$2").sha256"
-  [ -x "$1/bin/python" ] || python3 -m venv "$1"
+  [ -x "$1/bin/pip" ] || python3 -m venv "$1"
   if ! sha256sum --check --status "$stamp" 2>/dev/null; then
     echo "installing into $1: $2" >&2
     "$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refuses includes against the layer table of ARCHITECTURE.md.
 
-Reads the table between the markers `layers:begin` and `layers:end` there: a line
-`N name   may include: a, b` per module. Public headers (include/cutwater) belong to the module that
-the second table names. Also: run, serve and plan never name an op.
+Reads the table between the markers `layers:begin` and `layers:end` there: per module its layer, what it
+may include, and which public headers (include/cutwater) belong to it. Since `run` may not include `ops`, it
+cannot name an op.
 """
 
 import pathlib

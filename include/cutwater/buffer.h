@@ -73,6 +73,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   Buffer allocate(std::size_t size);
 
+  void give_up_idle();  // back to the system, and keep no more
+
   std::size_t limit_bytes() const { return limit_bytes_; }
   std::size_t used_bytes() const;  // counted and in use
   std::size_t idle_bytes() const;  // kept for reuse

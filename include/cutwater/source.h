@@ -80,6 +80,8 @@ std::shared_ptr<const Source> open_table(const std::string& path);
 // first dot are one sample; .jpg, .png… is its image, .cls its label. The index of a shard is built
 // once and kept (beside the shard, else in the user's cache folder).
 std::shared_ptr<const Source> open_tar(const std::vector<std::string>& shards);
+// The shards that a path, a glob ("train-*.tar") or a range ("train-{000..127}.tar") stands for.
+std::vector<std::string> shards_of(const std::string& pattern);
 
 // What the command line takes as --data: a folder, a table, or tar shards (also a glob of shards).
 std::shared_ptr<const Source> open_source(const std::string& data);

@@ -161,7 +161,7 @@ void bind_loader(nb::module_& m) {
           nb::arg("on_error"), nb::arg("max_error_count").none(), nb::arg("max_error_share").none(),
           nb::arg("threads").none(), nb::arg("memory_limit").none(), nb::arg("prefetch").none(),
           nb::arg("fuse"))
-      .def("begin", &Loader::begin, nb::call_guard<nb::gil_scoped_release>())
+      .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))
       .def_prop_ro("next_epoch", &Loader::next_epoch)

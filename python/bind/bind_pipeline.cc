@@ -34,10 +34,20 @@ nb::object to_python(const Value& value) {
 Value from_python(nb::handle object) {
   if (object.is_none()) return {};
   if (nb::isinstance<nb::bool_>(object)) return nb::cast<bool>(object);
-  if (nb::isinstance<nb::int_>(object)) return nb::cast<std::int64_t>(object);
+  if (nb::isinstance<nb::int_>(object)) {
+    std::int64_t number = 0;
+    if (nb::try_cast(object, number)) return number;
+    throw Error(Code::kInvalidArgument,
+                "the number " + std::string(nb::str(object).c_str()) + " is too large");
+  }
   if (nb::isinstance<nb::float_>(object)) return nb::cast<double>(object);
   if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
-  return nb::cast<List>(object);
+  List list;
+  if (nb::try_cast(object, list)) return list;
+  throw Error(Code::kInvalidArgument,
+              "a parameter must be a number, a word, True, False, None or a "
+              "list of numbers, got " +
+                  std::string(nb::repr(object).c_str()));
 }
 
 nb::dict to_python(const NamedValues& values) {

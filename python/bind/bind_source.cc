@@ -77,6 +77,12 @@ void bind_source(nb::module_& m) {
       },
       nb::arg("path"));
   m.def(
+      "open_tar_pattern",
+      [](const nb::str& pattern) {
+        return opened([name = file_name(pattern)] { return open_tar(shards_of(name)); });
+      },
+      nb::arg("pattern"));
+  m.def(
       "open_tar",
       [](const nb::list& shards) {
         return opened([names = file_names(shards)] { return open_tar(names); });

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import operator
 import os
@@ -12,7 +11,7 @@ from typing import Any, SupportsIndex
 
 from cutwater import _core
 from cutwater._ops import Ops
-from cutwater.errors import InvalidArgument, NotFound, OutOfRange
+from cutwater.errors import InvalidArgument, OutOfRange, WrongType
 
 PathLike = str | os.PathLike[str]
 
@@ -33,6 +32,23 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [float(number) for number in value]
     return value
+
+
+def whole_number(name: str, value: Any, least: int, greatest: int) -> int:
+    """The value as an int within bounds, or an error that names both."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise WrongType(f"{name} must be a whole number, got {value!r}") from None
+    if number < least:
+        raise InvalidArgument(f"{name} must be at least {least}, got {number}")
+    if number > greatest:
+        raise InvalidArgument(f"{name} must be at most {greatest}, got {number}")
+    return number
+
+
+def _draw_key(epoch: Any, seed: Any) -> tuple[int, int]:
+    return whole_number("epoch", epoch, 0, 2**32 - 1), whole_number("seed", seed, 0, 2**64 - 1)
 
 
 class Dataset(Ops):
@@ -57,6 +73,9 @@ class Dataset(Ops):
 
     def __len__(self) -> int:
         return len(self._source)
+
+    def __getitem__(self, id: int) -> dict[str, Any]:
+        raise WrongType("a data set draws per epoch and seed: use get(id, epoch=…, seed=…) instead of [id]")
 
     def __repr__(self) -> str:
         return f"<cutwater.Dataset of {len(self)} samples: {self._pipeline or 'as stored'}>"
@@ -105,11 +124,11 @@ class Dataset(Ops):
     ) -> dict[str, Any]:
         """One sample at a cut, by its number or by the op it follows (default: the last cut)."""
         cut = self._pipeline.last_cut if upto is None else self._pipeline.cut(str(upto))
-        return _core.run(self._pipeline, self._source, self._index(id), cut, int(epoch), int(seed), fuse)
+        return _core.run(self._pipeline, self._source, self._index(id), cut, *_draw_key(epoch, seed), fuse)
 
     def draws(self, id: int, epoch: int = 0, seed: int = 0) -> list[dict[str, Any]]:
         """The random parameters of one sample in one epoch, one entry per drawing op."""
-        return _core.draws(self._pipeline, self._source, self._index(id), int(epoch), int(seed))
+        return _core.draws(self._pipeline, self._source, self._index(id), *_draw_key(epoch, seed))
 
     def cuts(self) -> list[dict[str, Any]]:
         """The places between the ops: what is stable, what the fields look like there."""
@@ -143,11 +162,8 @@ def files(table_or_paths: PathLike | Sequence[PathLike], labels: Sequence[int | 
 
 
 def tar(paths_or_glob: PathLike | Sequence[PathLike]) -> Dataset:
-    """Tar shards in the WebDataset convention: a path, a glob pattern, or a list of paths."""
+    """Tar shards in the WebDataset convention: a path, a pattern (``train-*.tar``, ``train-{000..127}.tar``),
+    or a list of paths."""
     if isinstance(paths_or_glob, (str, os.PathLike)):
-        pattern = os.fspath(paths_or_glob)
-        paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
-        if not paths:
-            raise NotFound(f"tar: no shard matches {pattern!r}")
-        return Dataset(_core.open_tar(paths))
+        return Dataset(_core.open_tar_pattern(os.fspath(paths_or_glob)))
     return Dataset(_core.open_tar([os.fspath(path) for path in paths_or_glob]))

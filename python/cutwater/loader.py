@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import atexit
-import operator
+import numbers
 import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from cutwater import _core
 from cutwater.batch import Batch
-from cutwater.dataset import Dataset
+from cutwater.dataset import Dataset, whole_number
 from cutwater.errors import InvalidArgument, WrongType
 
 # Arguments of torch's DataLoader that have another place here.
@@ -122,17 +122,28 @@ class DataLoader:
         ):
             if value not in known:
                 raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
-        if num_workers != "auto" and (not hasattr(num_workers, "__index__") or num_workers < 0):
+        if isinstance(num_workers, str) and num_workers != "auto":
             raise InvalidArgument(f"num_workers must be 'auto' or a number of threads, got {num_workers!r}")
-        if not 0 <= seed < 2**64:
-            raise InvalidArgument(f"seed must be in 0..2^64-1, got {seed}")
+        if num_workers != "auto":
+            # torch's 0 means "in this process": here one thread
+            num_workers = max(1, whole_number("num_workers", num_workers, 0, 1024))
         if max_errors is not None and on_error != "skip":
             raise InvalidArgument(f"max_errors goes with on_error='skip', not with {on_error!r}")
         del persistent_workers  # threads always live as long as the loader
 
-        share = max_errors if isinstance(max_errors, float) else None
-        count = max_errors if isinstance(max_errors, int) else None
-        limit = _core.parse_bytes("memory_limit", memory_limit) if isinstance(memory_limit, str) else memory_limit
+        share: float | None = None
+        count: int | None = None
+        if isinstance(max_errors, numbers.Integral):
+            count = whole_number("max_errors", max_errors, 0, 2**62)
+        elif isinstance(max_errors, numbers.Real):
+            share = float(max_errors)
+        elif max_errors is not None:
+            raise WrongType(f"max_errors must be a count or a share, got {max_errors!r}")
+        limit: int | None = None
+        if isinstance(memory_limit, str):
+            limit = _core.parse_bytes("memory_limit", memory_limit)
+        elif memory_limit is not None:
+            limit = whole_number("memory_limit", memory_limit, 1, 2**62)
         self.dataset = dataset
         self.batch_size = batch_size
         self.drop_last = drop_last
@@ -144,18 +155,17 @@ class DataLoader:
         self._core = _core.Loader(
             source=dataset.source,
             pipeline=dataset.pipeline,
-            batch_size=operator.index(batch_size),
-            shuffle=shuffle,
-            seed=operator.index(seed),
-            drop_last=drop_last,
+            batch_size=whole_number("batch_size", batch_size, 1, 2**62),
+            shuffle=bool(shuffle),
+            seed=whole_number("seed", seed, 0, 2**64 - 1),
+            drop_last=bool(drop_last),
             order=order,
             on_error=on_error,
             max_error_count=count,
             max_error_share=share,
-            # torch's 0 means "in this process": here one thread
-            threads=None if num_workers == "auto" else max(1, operator.index(num_workers)),
+            threads=None if num_workers == "auto" else num_workers,
             memory_limit=limit,
-            prefetch=prefetch_factor,
+            prefetch=None if prefetch_factor is None else whole_number("prefetch_factor", prefetch_factor, 1, 2**62),
             fuse=fuse,
         )
         _open_loaders.add(self)
@@ -185,9 +195,7 @@ class DataLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """The epoch that the next iteration delivers; without it, epochs follow each other."""
-        if epoch < 0:
-            raise InvalidArgument(f"epoch must not be negative, got {epoch}")
-        self._core.set_epoch(operator.index(epoch))
+        self._core.set_epoch(whole_number("epoch", epoch, 0, 2**32 - 1))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands: plain numbers and strings, a few hundred bytes."""

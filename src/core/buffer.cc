@@ -60,6 +60,7 @@ struct BufferPool::State {
   std::size_t idle_bytes CUTWATER_GUARDED_BY(mutex) = 0;
   std::size_t used_bytes CUTWATER_GUARDED_BY(mutex) = 0;
   std::size_t peak_bytes CUTWATER_GUARDED_BY(mutex) = 0;
+  bool keeps_idle CUTWATER_GUARDED_BY(mutex) = true;
 };
 
 std::shared_ptr<BufferPool> BufferPool::create(std::size_t limit_bytes) {
@@ -119,7 +120,7 @@ void BufferPool::give_back(std::uint8_t* data, std::size_t capacity, bool counte
   {
     MutexLock lock(state_->mutex);
     if (counted) state_->used_bytes -= capacity;
-    if (state_->used_bytes + state_->idle_bytes + capacity <= limit_bytes_) {
+    if (state_->keeps_idle && state_->used_bytes + state_->idle_bytes + capacity <= limit_bytes_) {
       state_->idle[capacity].push_back(data);
       state_->idle_bytes += capacity;
       state_->peak_bytes = std::max(state_->peak_bytes, state_->used_bytes + state_->idle_bytes);
@@ -132,6 +133,18 @@ void BufferPool::give_back(std::uint8_t* data, std::size_t capacity, bool counte
 void BufferPool::uncount(std::size_t capacity) {
   MutexLock lock(state_->mutex);
   state_->used_bytes -= capacity;
+}
+
+void BufferPool::give_up_idle() {
+  std::map<std::size_t, std::vector<std::uint8_t*>> idle;
+  {
+    MutexLock lock(state_->mutex);
+    idle.swap(state_->idle);
+    state_->idle_bytes = 0;
+    state_->keeps_idle = false;
+  }
+  for (auto& [capacity, blocks] : idle)
+    for (std::uint8_t* block : blocks) return_to_heap(block);
 }
 
 std::size_t BufferPool::used_bytes() const {

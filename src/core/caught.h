@@ -18,7 +18,7 @@ inline Failure caught(SampleId sample, std::string_view op) {
   } catch (const Error& error) {
     failure = error.failure();
   } catch (const std::bad_alloc&) {
-    failure.code = Code::kBadSample;
+    failure.code = Code::kIo;  // the machine's fault, not the sample's: never skipped
     failure.reason = "out of memory";
   } catch (const std::exception& error) {
     failure.code = Code::kInternal;

@@ -49,7 +49,9 @@ bool Shape::known() const {
 
 std::int64_t Shape::elements() const {
   std::int64_t product = 1;
-  for (const std::int64_t dim : *this) product *= dim;
+  for (const std::int64_t dim : *this)
+    if (__builtin_mul_overflow(product, dim, &product))
+      throw Error(Code::kBadSample, "a tensor of " + to_string(*this) + " elements is too large");
   return product;
 }
 

@@ -3,7 +3,7 @@
 // ones.
 #include "run/epoch_run.h"
 
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
 namespace cutwater {
@@ -97,7 +97,7 @@ void EpochRun::guarded(F&& step) {
 
 std::shared_ptr<Slab> EpochRun::open_batch() {
   ++open_batches_;
-  return std::make_shared<Slab>(batch_size_, pool_);
+  return std::make_shared<Slab>(std::min(batch_size_, order_.size()), pool_);
 }
 
 void EpochRun::close_batch(std::shared_ptr<Slab> slab, std::int64_t count) {

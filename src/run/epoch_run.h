@@ -64,6 +64,10 @@ class EpochRun {
   // Each ticket ends in exactly one of these.
   void complete(const Ticket& ticket);
   void fail(const Ticket& ticket, Failure failure);
+  // Ends the epoch for a reason that is no sample's.
+  void abort(Failure failure) {
+    if (!stopped_) stop(std::move(failure));
+  }
 
   // Batches in the order of delivery; a failure ends the epoch.
   std::deque<Result<FinishedBatch>> finished;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "core/caught.h"
@@ -92,6 +94,8 @@ void Executor::close() {
   gate_.close();
   MutexLock lock(mutex_);
   closed_ = true;
+  runs_.clear();  // what threads are still at, they hold themselves
+  pool_->give_up_idle();
   room_.notify_all();
   output_.notify_all();
 }
@@ -115,7 +119,15 @@ void Executor::restart(const EpochStart& start) {
   room_.notify_all();
   if (process_ != 0) return;
   process_ = getpid();
-  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work_loop(); });
+  try {
+    while (static_cast<int>(threads_.size()) < options_.threads)
+      threads_.emplace_back([this] { work_loop(); });
+  } catch (const std::system_error& error) {
+    if (threads_.empty()) process_ = 0;
+    throw Error(Code::kIo, "could start only " + std::to_string(threads_.size()) + " of " +
+                               std::to_string(options_.threads) +
+                               " threads: " + std::string(error.what()) + "; lower num_workers");
+  }
 }
 
 bool Executor::closed() const {
@@ -124,13 +136,25 @@ bool Executor::closed() const {
 }
 
 void Executor::work_loop() {
-  while (std::optional<Task> task = take()) make(*task);
+  for (;;) {
+    std::optional<Task> task;
+    try {
+      task = take();
+    } catch (...) {  // no memory for a batch, or for the order of an epoch
+      MutexLock lock(mutex_);
+      if (!runs_.empty()) runs_.front()->abort(caught(-1, "batch"));
+      output_.notify_all();
+      continue;
+    }
+    if (!task) return;
+    make(*task);
+  }
 }
 
 bool Executor::room_for_next() {
-  if (runs_.empty()) return false;
+  if (runs_.empty() || runs_.front()->failed()) return false;
   if (runs_.back()->all_issued()) {
-    if (runs_.size() >= kRunsAhead || runs_.front()->failed()) return false;
+    if (runs_.size() >= kRunsAhead) return false;
     runs_.push_back(make_run({runs_.back()->epoch() + 1, 0, 0, {}}));
     if (runs_.back()->all_issued()) return false;  // an epoch without a batch
   }
@@ -209,7 +233,7 @@ void Executor::make(Task& task) {
        ++i) {
     Failure failure = std::move(made.failure());
     failure.path = what_.source->path(task.ticket.id);
-    work.substituted.push_back(std::move(failure));
+    work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
     made = make_sample(task, work);
   }
@@ -222,7 +246,8 @@ void Executor::make(Task& task) {
     work_.ops[k].nanoseconds += work.ops[k].nanoseconds;
     work_.ops[k].calls += work.ops[k].calls;
   }
-  for (Failure& failure : work.substituted) work_.substituted.push_back(std::move(failure));
+  for (auto& [id, failure] : work.substituted)
+    work_.substituted.try_emplace(id, std::move(failure));
 
   if (made) {
     task.run->complete(task.ticket);

@@ -36,8 +36,7 @@ struct Work {
   OpTime read;
   std::vector<OpTime> ops;  // indexed by a group's first step
   std::uint64_t worker_wait_ns = 0, consumer_wait_ns = 0;
-  std::map<SampleId, Failure> skipped;  // a file that is bad in every epoch is listed once
-  std::vector<Failure> substituted;
+  std::map<SampleId, Failure> skipped, substituted;  // bad in every epoch: listed once
 };
 
 class Executor {

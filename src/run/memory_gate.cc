@@ -23,9 +23,9 @@ void MemoryGate::end_read(std::size_t bytes) {
 
 void MemoryGate::enter(std::size_t bytes) {
   if (bytes > limit_bytes_)
-    throw Error(Code::kBadSample, "needs " + std::to_string(bytes) +
-                                      " bytes of working memory, more than memory_limit " +
-                                      std::to_string(limit_bytes_) + "; raise memory_limit");
+    throw Error(Code::kInvalidArgument, "needs " + std::to_string(bytes) +
+                                            " bytes of working memory, more than memory_limit " +
+                                            std::to_string(limit_bytes_) + "; raise memory_limit");
   MutexLock lock(mutex_);
   // Alone inside, a sample may always go on: waiting would help nobody.
   while (!closed_ && inside_bytes_ > 0 &&

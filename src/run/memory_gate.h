@@ -18,8 +18,8 @@ class MemoryGate {
   void begin_read(std::size_t bytes);
   void end_read(std::size_t bytes);
 
-  // Before a sample is worked on. Waits for room. Throws Error(kBadSample) when there can never be
-  // enough, Error(kCancelled) after close().
+  // Before a sample is worked on. Waits for room. Throws Error(kInvalidArgument) when there can
+  // never be enough, Error(kCancelled) after close().
   void enter(std::size_t bytes);
   void leave(std::size_t bytes);
   // Memory held by open batches: counts against the limit, but never waits here.

@@ -72,7 +72,7 @@ class ReadyRun final : public EpochRun {
 
   void add_batch() {
     OpenBatch fresh{next_number_++, open_batch(), {}, {}};
-    for (std::int64_t slot = batch_size_ - 1; slot >= 0; --slot) fresh.free.push_back(slot);
+    for (std::int64_t slot = fresh.slab->slots() - 1; slot >= 0; --slot) fresh.free.push_back(slot);
     batches_.push_back(std::move(fresh));
   }
 
@@ -114,7 +114,7 @@ class ReadyRun final : public EpochRun {
       count = 0;
     };
     for (OpenBatch& batch : partial) {
-      if (is_full(batch)) {
+      if (is_full(batch) && count == 0) {
         close_batch(std::move(batch.slab), batch_size_);
         continue;
       }

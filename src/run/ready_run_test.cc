@@ -116,19 +116,29 @@ TEST_F(ReadyRun, NobodyIsLaterThanPromised) {
   EXPECT_GE(worst, 2) << "the cases must come near the bound";
 }
 
-// The same promise for the second half of an epoch that was resumed.
+// The same promise over an epoch that was stopped after some batches and resumed.
 TEST_F(ReadyRun, NobodyIsLaterThanPromisedAfterResuming) {
-  for (unsigned seed = 0; seed < 500; ++seed) {
+  for (unsigned seed = 0; seed < 1000; ++seed) {
     RandomCase one(seed);
-    one.size += 80;
+    one.size += 60;
     one.drive.bad.clear();
     SCOPED_TRACE(one.text());
     What what = test::what_of(one.batch_size);
     what.max_late_batches = 1 + seed % 3;
-    const std::int64_t batch = one.size / one.batch_size / 2;
-    const test::Outcome got = outcome(what, EpochOrder(one.size),
-                                      {0, batch, batch * one.batch_size, {}}, one.drive, seed);
-    ASSERT_LE(latest(got, one.batch_size), what.max_late_batches);
+    test::Outcome got = outcome(what, EpochOrder(one.size), {}, one.drive, seed);
+
+    const auto batches = static_cast<std::int64_t>(seed) % (one.size / one.batch_size);
+    got.batches.resize(static_cast<std::size_t>(batches));
+    std::vector<std::int64_t> done = sorted(got.positions());
+    EpochStart start{0, batches, 0, {}};
+    while (start.position < std::ssize(done) &&
+           done[static_cast<std::size_t>(start.position)] == start.position)
+      ++start.position;
+    start.done_beyond.assign(done.begin() + start.position, done.end());
+
+    const test::Outcome rest = outcome(what, EpochOrder(one.size), start, one.drive, seed + 1);
+    ASSERT_LE(latest(rest, one.batch_size), what.max_late_batches);
+    ASSERT_EQ(std::ssize(rest.positions()), one.size - std::ssize(done));
   }
 }
 
@@ -151,6 +161,20 @@ TEST_F(ReadyRun, ABatchIsNotOvertakenForEver) {
   const Ticket slow = claimed(*run, run->issue());
   for (int i = 1; i < 12; ++i) run->complete(claimed(*run, run->issue()));
   run->complete(slow);
+  EXPECT_LE(batch_of(*run, 0), 1);
+}
+
+// What a bad sample leaves of a batch at the very end comes before the full batches behind it.
+TEST_F(ReadyRun, LeftOversKeepTheirPlace) {
+  What what = test::what_of(2);
+  what.max_late_batches = 1;
+  what.bad_samples.policy = OnError::kSkip;
+  const auto run = make_ready_run(what, *pool_, EpochOrder(8), {});
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < 8; ++i) tickets.push_back(claimed(*run, run->issue()));
+  for (const std::size_t next : {0U, 2U, 3U, 4U, 5U, 6U, 7U}) run->complete(tickets[next]);
+  run->fail(tickets[1], test::bad_sample(1));
+  ASSERT_EQ(run->finished.size(), 4U);
   EXPECT_LE(batch_of(*run, 0), 1);
 }
 

@@ -50,6 +50,7 @@ struct Drive {
   std::size_t threads = 4;
   std::int64_t prefetch = 3;
   std::set<std::int64_t> bad;  // positions
+  unsigned patience = 0;       // of 8 choices, how many go to the newest: old ones wait long
 };
 
 class RunDriver {
@@ -71,7 +72,7 @@ class RunDriver {
       } else if (consume && (dice == 3 || !progress)) {
         take();
       } else if (progress) {
-        step(random_() % out_.size());
+        step(random_() % 8 < drive_.patience ? out_.size() - 1 : random_() % out_.size());
       }
     }
     if (!run_.failed()) {
@@ -154,6 +155,7 @@ struct RandomCase {
     drop_last = random() % 2 == 0;
     drive.threads = 1 + random() % 12;
     drive.prefetch = static_cast<std::int64_t>(1 + random() % 6);
+    drive.patience = random() % 3 == 0 ? 7 : random() % 2 == 0 ? 4 : 0;
     const auto share = random() % 3;  // none, some, many
     for (std::int64_t position = 0; position < size; ++position)
       if (random() % 20 < (share == 0 ? 0 : share == 1 ? 2 : 12)) drive.bad.insert(position);

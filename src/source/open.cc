@@ -94,7 +94,11 @@ std::vector<std::string> matching(const std::string& pattern) {
   return paths;
 }
 
+}  // namespace
+
 std::vector<std::string> shards_of(const std::string& pattern) {
+  struct stat status;
+  if (::stat(pattern.c_str(), &status) == 0) return {pattern};  // a file of that very name
   std::vector<std::string> shards;
   for (std::string& path : expand_braces(pattern)) {
     if (!is_glob(path)) {
@@ -105,8 +109,6 @@ std::vector<std::string> shards_of(const std::string& pattern) {
   }
   return shards;
 }
-
-}  // namespace
 
 std::shared_ptr<const Source> open_source(const std::string& data) {
   struct stat status;

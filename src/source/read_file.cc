@@ -151,9 +151,11 @@ Result<Sample> stored_sample(SampleId id, std::string path, std::optional<std::i
   } catch (const SystemError& error) {
     failure = caught(id, "read");
     failure.code = error.out_of_resources() ? Code::kIo : Code::kBadSample;
+  } catch (const Error& error) {
+    failure = caught(id, "read");
+    if (error.code() != Code::kCancelled) failure.code = Code::kBadSample;
   } catch (...) {
     failure = caught(id, "read");
-    if (failure.code != Code::kInternal) failure.code = Code::kBadSample;
   }
   failure.path = std::move(path);
   return failure;

@@ -20,14 +20,17 @@ _stderr = -1
 
 def pytest_configure(config: pytest.Config) -> None:
     global _stderr
+    config.addinivalue_line("markers", "patient(seconds): may take longer than others before it counts as hung")
     torch.set_num_threads(1)  # references are small: a thread pool only disturbs
     with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         _stderr = os.dup(2)
 
 
 @pytest.fixture(autouse=True)
-def watchdog() -> Iterator[None]:
-    faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True, file=_stderr)
+def watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
+    patient = request.node.get_closest_marker("patient")
+    seconds = patient.args[0] if patient else HANGS_AFTER_SECONDS
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_stderr)
     yield
     faulthandler.cancel_dump_traceback_later()
 

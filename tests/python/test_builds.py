@@ -20,7 +20,7 @@ def make_photos(folder):
 
 
 def hashes(command, data):
-    job = "--pipeline imagenet-train --batch 5 --epochs 2 --seed 3 --hash --json".split()
+    job = ["--pipeline", "imagenet-train", "--batch", "5", "--epochs", "2", "--seed", "3", "--hash", "--json"]
     run = subprocess.run([command, "run", "--data", data, *job], capture_output=True, text=True, check=True)
     return [(epoch["stream_hash"], epoch["set_hash"]) for epoch in json.loads(run.stdout)["epochs"]]
 
@@ -34,6 +34,7 @@ def test_every_compiler_gives_the_same_stream(tmp_path):
     assert len({tuple(stream) for stream in streams.values()}) == 1, streams
 
 
+@pytest.mark.patient(900)  # compiles everything anew
 def test_pip_install_alone(tmp_path):
     data = make_photos(tmp_path / "photos")
     venv = tmp_path / "venv"

@@ -126,7 +126,7 @@ def test_text_forms_that_mean_the_same() -> None:
         ("decode | resize(sise=8)", "resize: unknown parameter 'sise'.*size"),
         ("decode | resize", "resize: parameter 'size' is missing"),
         ("decode | resize(8, size=9)", "'size' is given twice"),
-        ("decode | resize(0)", "size must be at least 1, got 0"),
+        ("decode | resize(0)", "size must be in 1..65536, got 0"),
         ("decode | resize(8.5)", "size must be .*got 8.5"),
         ("decode | resize(8, interpolation=cubic)", "interpolation must be one of nearest,.*got \"cubic\""),
         ("decode | resize(8, antialias=False)", "antialias=True"),

@@ -196,4 +196,10 @@ def test_images_of_different_sizes_need_a_batch_each(photos: Path) -> None:
 
 def test_a_batch_beyond_the_memory_limit_says_what_to_change(ds: cw.Dataset) -> None:
     with pytest.raises(ValueError, match="raise memory_limit or lower batch_size"):
-        next(iter(loader(ds, batch_size=2000, memory_limit="1MiB")))
+        next(iter(loader(cw.Dataset(ds.source).decode().resize((400, 400)), batch_size=9, memory_limit="1MiB")))
+
+
+def test_a_batch_larger_than_the_data_set_is_the_data_set(ds: cw.Dataset) -> None:
+    for order in ("strict", "ready"):
+        (batch,) = loader(ds, batch_size=10**12, order=order)
+        assert sorted(int(i) for i in batch.ids) == list(range(len(ds)))

@@ -61,7 +61,7 @@ def test_files_being_read_count_as_well(tmp_path: Path) -> None:
 def test_an_image_beyond_the_limit_is_refused_by_name(tmp_path: Path) -> None:
     save(tmp_path / "x.png", noise(700, 700, block=50))
     ds = cw.folder(tmp_path).decode().resize((8, 8))
-    with pytest.raises(cw.SampleError, match=r"x\.png.*memory_limit 1048576; raise memory_limit"):
+    with pytest.raises(ValueError, match=r"x\.png.*memory_limit 1048576; raise memory_limit"):
         stream(cw.DataLoader(ds, memory_limit="1MiB"))
 
 

@@ -170,3 +170,25 @@ def test_damaged_states_are_refused(ds: cw.Dataset, change: dict[str, Any], mess
 def test_a_state_is_small_and_plain(ds: cw.Dataset) -> None:
     _, state = stop_after(loader(ds, order="ready", num_workers=7), 3)
     assert len(json.dumps(state)) < 1000
+
+
+def test_set_epoch_after_a_restore_keeps_the_place(photos: Path) -> None:
+    """The usual loop restores a checkpoint, then sets the epoch that it continues."""
+    ds = cw.folder(photos).apply("decode | resize([8, 8])")
+    first = cw.DataLoader(ds, batch_size=8, shuffle=True, seed=3)
+    next(iter(first))
+    resumed = cw.DataLoader(ds, batch_size=8, shuffle=True, seed=3)
+    resumed.load_state_dict(first.state_dict())
+    resumed.set_epoch(0)
+    assert [batch.index for batch in resumed] == [1, 2]
+    resumed.load_state_dict(first.state_dict())
+    resumed.set_epoch(5)  # another epoch: from its start
+    assert [(batch.epoch, batch.index) for batch in resumed] == [(5, 0), (5, 1), (5, 2)]
+
+
+def test_set_epoch_inside_an_epoch_is_what_the_state_says_at_its_end(photos: Path) -> None:
+    feed = cw.DataLoader(cw.folder(photos).apply("decode | resize([8, 8])"), batch_size=8)
+    for _ in feed:
+        feed.set_epoch(10)
+    assert feed.state_dict()["epoch"] == 10
+    assert {batch.epoch for batch in feed} == {10}

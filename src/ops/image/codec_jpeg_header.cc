@@ -111,7 +111,10 @@ std::int64_t scratch_bytes(const JpegFrame& frame) {
   const std::int64_t mcus_down = up(frame.height, 8 * max_v);
   // Ten row groups per component for the upsampler's context, one more after it, two rows of ours.
   std::int64_t bytes = kTables + mcus_across * 8 * max_h * frame.components * (max_v * 12 + 2);
-  if (frame.single_scan()) return bytes;
+  // Our own decoder keeps the planes of the region and the coefficients of a row of MCUs.
+  if (frame.single_scan())
+    return bytes + frame.components * (mcus_across * 8 * max_h + 128) *
+                       (mcus_down * 8 * max_v + 2 * 80 * max_v);
   for (int i = 0; i < frame.components; ++i) {
     const JpegFrame::Component& c = frame.sampling[static_cast<std::size_t>(i)];
     bytes += mcus_across * c.h * mcus_down * c.v * 64 * 2;

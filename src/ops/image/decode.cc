@@ -48,7 +48,11 @@ struct Decode {
   }
   std::size_t scratch_bytes(const TensorView& in) const {
     if (!in.has_data()) return 0;
-    return static_cast<std::size_t>(read_header(file(in), limits()).scratch_bytes);
+    const Header header = read_header(file(in), limits());
+    // A turned image is decoded as it lies first.
+    const std::int64_t lying =
+        orientation(header).is_upright() ? 0 : header.height * header.width * 3;
+    return static_cast<std::size_t>(header.scratch_bytes + lying);
   }
   // Which pixels are made does not change which bytes are read: all of them may matter.
   Region needs(const TensorSpec& in, const Region&) const { return whole(in); }

@@ -26,9 +26,11 @@ TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t wid
 }
 
 void require_positive(std::string_view op, const Size& size) {
-  if (size.height < 1 || size.width_or_square() < 1)
-    throw Error(Code::kInvalidArgument,
-                std::string(op) + ": size must be at least 1, got " + to_string(size));
+  constexpr std::int64_t kMost = 65536;  // more than any JPEG
+  const std::int64_t height = size.height, width = size.width_or_square();
+  if (height < 1 || width < 1 || height > kMost || width > kMost)
+    throw Error(Code::kInvalidArgument, std::string(op) + ": size must be in 1.." +
+                                            std::to_string(kMost) + ", got " + to_string(size));
 }
 
 }  // namespace cutwater::image

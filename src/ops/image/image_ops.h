@@ -45,7 +45,7 @@ TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t chan
 // The same image with other extents.
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width);
 
-// Throws Error(kInvalidArgument) unless both sides are at least 1.
+// Throws Error(kInvalidArgument) unless both sides are in 1..65536.
 void require_positive(std::string_view op, const Size& size);
 
 }  // namespace cutwater::image

@@ -257,11 +257,17 @@ Region resample_needs(const Region& box, std::int64_t out_height, std::int64_t o
   if (box.height == out_height && box.width == out_width)
     return {box.top + out.top, box.left + out.left, out.height, out.width};
   if (is_nearest(how)) return box;
+  // Outputs read from left to right: the first and the last one tell.
   const Filter filter = filter_of(how.interpolation);
-  const Axis rows(filter, box.height, out_height, out.top, out.top + out.height);
-  const Axis columns(filter, box.width, out_width, out.left, out.left + out.width);
-  const auto [top, height] = rows.reads();
-  const auto [left, width] = columns.reads();
+  const auto span = [&](std::int64_t in, std::int64_t size, std::int64_t begin,
+                        std::int64_t count) {
+    const std::int64_t last = begin + count - 1;
+    const auto [low, low_count] = Axis(filter, in, size, begin, begin + 1).reads();
+    const auto [high, high_count] = Axis(filter, in, size, last, last + 1).reads();
+    return std::pair(low, high + high_count - low);
+  };
+  const auto [top, height] = span(box.height, out_height, out.top, out.height);
+  const auto [left, width] = span(box.width, out_width, out.left, out.width);
   return {box.top + top, box.left + left, height, width};
 }
 

@@ -32,6 +32,9 @@ struct Resize {
           "resize: antialias=False has no exact counterpart (torchvision ignores it on Pillow "
           "images); use antialias=True, or interpolation=\"nearest\"");
     if (!max_size) return;
+    if (*max_size > 65536)
+      throw Error(Code::kInvalidArgument,
+                  "resize: max_size must be at most 65536, got " + std::to_string(*max_size));
     if (size.width)
       throw Error(Code::kInvalidArgument, "resize: max_size goes with one number as size, got " +
                                               cutwater::to_string(size));

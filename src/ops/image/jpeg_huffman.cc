@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/image/jpeg_huffman.h"
+
+#include <algorithm>
+
+namespace cutwater::image {
+
+bool HuffmanCodes::build(std::span<const std::uint8_t, 16> counts,
+                         std::span<const std::uint8_t> values) {
+  table_.fill({});
+  std::int32_t code = 0;
+  std::size_t used = 0;
+  for (int length = 1; length <= 16; ++length, code <<= 1) {
+    const auto at = static_cast<std::size_t>(length);
+    const std::int32_t count = counts[at - 1];
+    first_code_[at] = code;
+    first_value_[at] = static_cast<std::int32_t>(used);
+    code_count_[at] = count;
+    // The code of all ones is not used: libjpeg refuses tables that leave no room for it.
+    if (used + static_cast<std::size_t>(count) > values.size() ||
+        (count > 0 && code + count >= 1 << length))
+      return false;
+    for (std::int32_t i = 0; i < count; ++i, ++code, ++used) {
+      values_[used] = values[used];
+      if (length > kTableBits) continue;
+      const int shift = kTableBits - length;
+      std::fill_n(table_.begin() + (code << shift), 1 << shift,
+                  Symbol{static_cast<std::uint8_t>(length), values[used]});
+    }
+  }
+  return true;
+}
+
+HuffmanCodes::Symbol HuffmanCodes::find_long(std::uint64_t next16) const {
+  for (int length = kTableBits + 1; length <= 16; ++length) {
+    const auto at = static_cast<std::size_t>(length);
+    const std::int32_t index = static_cast<std::int32_t>(next16 >> (16 - length)) - first_code_[at];
+    if (index >= 0 && index < code_count_[at])
+      return {static_cast<std::uint8_t>(length),
+              values_[static_cast<std::size_t>(first_value_[at] + index)]};
+  }
+  return {};
+}
+
+bool AcTable::build(std::span<const std::uint8_t, 16> counts,
+                    std::span<const std::uint8_t> values) {
+  if (!codes_.build(counts, values)) return false;
+
+  // The symbol at the front of 16 bits, of which `room` are known. No bits: it does not fit.
+  struct One {
+    int bits = 0, advance = 0, value = 0;
+  };
+  const auto one = [this](std::uint32_t next16, int room) -> One {
+    const HuffmanCodes::Symbol symbol = codes_.find(next16);
+    const int size = symbol.value & 15;
+    if (symbol.length == 0 || symbol.length + size > room) return {};
+    const std::uint32_t extra = (next16 << symbol.length & 0xffffU) >> (16 - size);
+    return {symbol.length + size, advance(symbol.value), extended(extra, size)};
+  };
+
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const auto next16 = static_cast<std::uint32_t>(i << (16 - kBits));
+    Entry& entry = entries_[i];
+    entry = {};
+    const One first = one(next16, kBits);
+    if (first.bits == 0) continue;
+    entry.first_bits = entry.total_bits = static_cast<std::uint8_t>(first.bits);
+    entry.first_advance = entry.total_advance = static_cast<std::uint8_t>(first.advance);
+    entry.first_value = entry.second_value = static_cast<std::int16_t>(first.value);
+    if (first.advance == kEndOfBlock || first.bits == kBits) continue;
+    const One second = one(next16 << first.bits & 0xffffU, kBits - first.bits);
+    if (second.bits == 0) continue;
+    entry.total_bits = static_cast<std::uint8_t>(first.bits + second.bits);
+    entry.total_advance = static_cast<std::uint8_t>(first.advance + second.advance);
+    entry.second_value = static_cast<std::int16_t>(second.value);
+  }
+  return true;
+}
+
+}  // namespace cutwater::image
