@@ -83,10 +83,8 @@ Loader make_loader(const Options& options) {
   what.shuffle = !options.no_shuffle;
   what.seed = options.seed;
   what.drop_last = options.drop_last;
-  what.order = options.order == "ready" ? Order::kReady : Order::kStrict;
-  what.bad_samples.policy = options.on_error == "skip"         ? OnError::kSkip
-                            : options.on_error == "substitute" ? OnError::kSubstitute
-                                                               : OnError::kRaise;
+  what.order = order_named(options.order);
+  what.bad_samples.policy = on_error_named(options.on_error);
   if (!options.max_errors.empty()) set_max_errors(options, what.bad_samples);
   HowFast how;
   if (options.threads != 0) how.threads = options.threads;

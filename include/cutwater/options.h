@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "cutwater/pipeline.h"
 #include "cutwater/source.h"
@@ -22,6 +23,10 @@ enum class OnError : std::uint8_t {
   kSkip,        // it is left out and listed; batches stay full
   kSubstitute,  // the next good sample of the listing takes its place
 };
+
+// By their names in Python and on the command line. Throw Error(kInvalidArgument).
+Order order_named(std::string_view name);
+OnError on_error_named(std::string_view name);
 
 // Bad samples and how many of them an epoch may have before it ends after all.
 struct BadSamples {

@@ -148,10 +148,8 @@ void bind_loader(nb::module_& m) {
              std::optional<int> threads, std::optional<std::size_t> memory_limit,
              std::optional<std::int64_t> prefetch, bool fuse) {
             What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
-            what.order = order == "ready" ? Order::kReady : Order::kStrict;
-            what.bad_samples.policy = on_error == "skip"         ? OnError::kSkip
-                                      : on_error == "substitute" ? OnError::kSubstitute
-                                                                 : OnError::kRaise;
+            what.order = order_named(order);
+            what.bad_samples.policy = on_error_named(on_error);
             what.bad_samples.max_count = max_error_count;
             what.bad_samples.max_share = max_error_share;
             new (self) Loader(std::move(what), HowFast{threads, memory_limit, prefetch, fuse});

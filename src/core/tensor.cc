@@ -63,7 +63,7 @@ std::string to_string(const Shape& shape) {
 }
 
 std::string to_string(const TensorSpec& spec) {
-  const std::string text = std::string(name_of(spec.dtype)) + " " + to_string(spec.shape);
+  std::string text = std::string(name_of(spec.dtype)) + " " + to_string(spec.shape);
   switch (spec.layout) {
     case Layout::kPlain: return text;
     case Layout::kPixels: return text + " pixels";

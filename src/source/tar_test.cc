@@ -346,7 +346,10 @@ TEST_F(TarTest, IdentityFollowsNamesLabelsAndShards) {
   fs::rename(folder_.path("s.tar"), moved);
   EXPECT_EQ(open_tar({moved})->identity(), identity);
   fs::last_write_time(moved, fs::last_write_time(moved) + std::chrono::seconds(5));
-  EXPECT_NE(open_tar({moved})->identity(), identity);
+  EXPECT_EQ(open_tar({moved})->identity(), identity) << "a copy is the same data";
+  EXPECT_NE(open(member("a.jpg", "x") + member("a.cls", "2") + kEnd)->identity(), identity);
+  EXPECT_NE(open(member("a.jpg", std::string(600, 'x')) + member("a.cls", "1") + kEnd)->identity(),
+            identity);
 }
 
 }  // namespace

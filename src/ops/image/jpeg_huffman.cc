@@ -36,8 +36,9 @@ HuffmanCodes::Symbol HuffmanCodes::find_long(std::uint64_t next16) const {
     const auto at = static_cast<std::size_t>(length);
     const std::int32_t index = static_cast<std::int32_t>(next16 >> (16 - length)) - first_code_[at];
     if (index >= 0 && index < code_count_[at])
-      return {static_cast<std::uint8_t>(length),
-              values_[static_cast<std::size_t>(first_value_[at] + index)]};
+      return {
+          static_cast<std::uint8_t>(length),
+          values_[static_cast<std::size_t>(first_value_[at]) + static_cast<std::size_t>(index)]};
   }
   return {};
 }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutwater/options.h"
+
+#include <string>
+
+#include "cutwater/error.h"
+
+namespace cutwater {
+
+Order order_named(std::string_view name) {
+  if (name == "strict") return Order::kStrict;
+  if (name == "ready") return Order::kReady;
+  throw Error(Code::kInvalidArgument,
+              "order must be strict or ready, got '" + std::string(name) + "'");
+}
+
+OnError on_error_named(std::string_view name) {
+  if (name == "raise") return OnError::kRaise;
+  if (name == "skip") return OnError::kSkip;
+  if (name == "substitute") return OnError::kSubstitute;
+  throw Error(Code::kInvalidArgument,
+              "on_error must be raise, skip or substitute, got '" + std::string(name) + "'");
+}
+
+}  // namespace cutwater
