@@ -101,8 +101,9 @@ TEST(PipelineText, RefusesWithThePlace) {
        "pipeline text, character 16: center_crop: too many parameters, found '2)'"},
       {"to_tensor(1)", "pipeline text, character 11: to_tensor: too many parameters, found '1)'"},
   };
-  for (const auto& [text, message] : table)
-    EXPECT_THAT([&] { parse_ops(text, all_ops()); }, ThrowsMessage<Error>(StrEq(message))) << text;
+  for (const auto& row : table)
+    EXPECT_THAT([&] { parse_ops(row.first, all_ops()); }, ThrowsMessage<Error>(StrEq(row.second)))
+        << row.first;
 }
 
 TEST(PipelineText, GuessesWhatAMistypedNameMeant) {
