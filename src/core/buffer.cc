@@ -77,13 +77,15 @@ BufferPool::~BufferPool() {
 }
 
 Buffer BufferPool::allocate(std::size_t size) {
-  const std::size_t capacity = size_class(size);
+  std::size_t capacity = size_class(size);
   std::uint8_t* data = nullptr;
   std::vector<std::uint8_t*> surplus;
   {
     MutexLock lock(state_->mutex);
-    const auto fitting = state_->idle.find(capacity);
-    if (fitting != state_->idle.end()) {
+    // A block up to twice as large will do: otherwise crops of all sizes keep a block of each size.
+    const auto fitting = state_->idle.lower_bound(capacity);
+    if (fitting != state_->idle.end() && fitting->first <= 2 * capacity) {
+      capacity = fitting->first;
       data = fitting->second.back();
       fitting->second.pop_back();
       if (fitting->second.empty()) state_->idle.erase(fitting);

