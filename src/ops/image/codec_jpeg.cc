@@ -220,6 +220,11 @@ class JpegDecoder {
     std::array<BaselineScan::Component, 3> components;
     for (std::size_t c = 0; c < count; ++c) {
       const jpeg_component_info& info = info_.comp_info[c];
+      // libjpeg has not looked at these numbers yet: they are whatever the file says.
+      const auto in_range = [](int number, int tables) { return number >= 0 && number < tables; };
+      if (!in_range(info.quant_tbl_no, NUM_QUANT_TBLS) ||
+          !in_range(info.dc_tbl_no, NUM_HUFF_TBLS) || !in_range(info.ac_tbl_no, NUM_HUFF_TBLS))
+        return false;
       const JQUANT_TBL* quantizer = info_.quant_tbl_ptrs[info.quant_tbl_no];
       const auto dc_no = static_cast<std::size_t>(info.dc_tbl_no);
       const auto ac_no = static_cast<std::size_t>(info.ac_tbl_no);

@@ -23,7 +23,7 @@ std::string dotted_decimal(int version) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> codec_versions() {
-  return {{"jpeg", "libjpeg-turbo " + dotted_decimal(LIBJPEG_TURBO_VERSION_NUMBER)},
+  return {{"jpeg", "own, and libjpeg-turbo " + dotted_decimal(LIBJPEG_TURBO_VERSION_NUMBER)},
           {"png", "own, on zlib " ZLIB_VERSION},
           {"webp", "libwebp " + dotted(WebPGetDemuxVersion())},
           {"gif", "own"},

@@ -266,8 +266,8 @@ class BaselineDecoder {
                                                                     chroma_height() - 1);
     const std::int64_t first = part.left / max_h_, last = (part.left + part.width - 1) / max_h_;
     const std::int64_t samples = last - first + 1;
-    row.resize(static_cast<std::size_t>(samples * max_h_));
     if (max_h_ == 1 && max_v_ == 1) return plane.at(near, part.left);
+    row.resize(static_cast<std::size_t>(samples * max_h_));
     if (max_h_ == 1) {
       upsample_1x2(plane.at(near, first), plane.at(far, first), samples, y % 2 == 0 ? 1 : 2,
                    row.data());

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "cutwater/error.h"
 #include "ops/image/codec.h"
 #include "ops/image/jpeg_huffman.h"
 
@@ -159,6 +160,39 @@ TEST(BaselineJpeg, DamagedScansGiveLibjpegsPixels) {
     const Region region = random_region(picture, random);
     ASSERT_EQ(ours(file, region), part(whole, picture.width, region)) << i;
   }
+}
+
+// Every table number in the headers, set to every value: ours must not look where there is no
+// table.
+TEST(BaselineJpeg, TableNumbersOfAFileAreNotTrusted) {
+  std::mt19937 random(4);
+  const Picture picture{20, 20, 3};
+  const Data sound = encode(picture, random), pixels = reference(sound);
+  int refused = 0;
+  for (std::size_t at = 2; at + 4 < sound.size(); at += 2 + (sound[at + 2] << 8 | sound[at + 3])) {
+    const std::uint8_t marker = sound[at + 1];
+    std::vector<std::size_t> numbers;  // quantizers in the frame header, codes in the scan header
+    for (std::size_t c = 0; c < 3; ++c) {
+      if (marker == 0xC0) numbers.push_back(at + 12 + 3 * c);
+      if (marker == 0xDA) numbers.push_back(at + 6 + 2 * c);
+    }
+    for (const std::size_t place : numbers)
+      for (int value = 0; value < 256; ++value) {
+        Data file = sound;
+        file[place] = static_cast<std::uint8_t>(value);
+        try {
+          const Data got = ours(file, {0, 0, picture.height, picture.width});
+          if (value == sound[place]) {
+            EXPECT_EQ(got, pixels);
+          }
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), Code::kBadSample);
+          ++refused;
+        }
+      }
+    if (marker == 0xDA) break;
+  }
+  EXPECT_GT(refused, 6 * 200);
 }
 
 TEST(HuffmanCodes, RefusesTablesThatAreNoCode) {

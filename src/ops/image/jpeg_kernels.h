@@ -18,8 +18,8 @@ void ycc_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_
                 std::int64_t count, std::uint8_t* rgb);
 
 // Twice as wide: output pixels 2i and 2i + 1 are near to in[i]; in[-1] and in[count] are read.
-// `near` and `far` are the same row where rows are not doubled.
 void upsample_2x1(const std::uint8_t* in, std::int64_t count, std::uint8_t* out);
+// Twice as wide and high: `far` is the row on the other side of the output row.
 void upsample_2x2(const std::uint8_t* near, const std::uint8_t* far, std::int64_t count,
                   std::uint8_t* out);
 // Twice as high only: bias 1 for the upper of the two rows, 2 for the lower.
