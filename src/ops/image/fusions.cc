@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbouring image ops as one kernel: [flip +] to_tensor + normalize is one look-up per pixel,
+// Neighbouring image ops as one kernel: [flip +] to_tensor + normalize is one pass,
 // straight into the batch.
 #include "ops/image/flip.h"
 #include "ops/image/image_ops.h"
@@ -10,11 +10,7 @@ namespace {
 
 void normalized_planes(const Normalize& normalize, const TensorView& in, bool mirrored,
                        const TensorSpan& out) {
-  std::array<ValueTable, 3> tables;
-  for (std::int64_t c = 0; c < in.dim(2); ++c)
-    tables[static_cast<std::size_t>(c)] =
-        normalized_table(normalize.mean_of(c), normalize.std_of(c));
-  look_up_planes(in, tables.data(), mirrored, out);
+  write_planes(in, normalize.pixel_values(in.dim(2)), mirrored, out);
 }
 
 // A stack of images (five_crop) has no rows x columns x channels to look up: op by op.

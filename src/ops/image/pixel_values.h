@@ -2,10 +2,10 @@
 // to_tensor and normalize as values, for their own files and for the kernels that fuse them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "cutwater/op.h"
+#include "ops/image/row_adapters.h"
 
 namespace cutwater::image {
 
@@ -29,6 +29,13 @@ struct Normalize {
   TensorSpec out_spec(const TensorView& in) const;
   void apply(const TensorView& in, const TensorSpan& out) const;
 
+  // What to_tensor and this make of pixel values.
+  PixelValues pixel_values(std::int64_t channels) const {
+    PixelValues values;
+    for (std::int64_t c = 0; c < channels; ++c)
+      values[static_cast<std::size_t>(c)] = ChannelValues(mean_of(c), std_of(c));
+    return values;
+  }
   float mean_of(std::int64_t channel) const { return per_channel(mean, channel); }
   float std_of(std::int64_t channel) const { return per_channel(std, channel); }
 
@@ -38,14 +45,8 @@ struct Normalize {
   }
 };
 
-// What each of the 256 pixel values becomes. Two rounded operations on 256 inputs: a table gives
-// the very floats that dividing, subtracting and dividing again would.
-using ValueTable = std::array<float, 256>;
-ValueTable unit_table();
-ValueTable normalized_table(float mean, float std);
-
-// out[c][y][x] = tables[c][in[y][x][c]]; columns right to left when mirrored.
-void look_up_planes(const TensorView& in, const ValueTable* tables, bool mirrored,
-                    const TensorSpan& out);
+// out[c][y][x] = what values[c] makes of in[y][x][c]; columns right to left when mirrored.
+void write_planes(const TensorView& in, const PixelValues& values, bool mirrored,
+                  const TensorSpan& out);
 
 }  // namespace cutwater::image

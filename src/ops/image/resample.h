@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizing exactly as Pillow does it: separable filters, 22-bit fixed-point weights, a rounding to
-// uint8 after each of the two passes. Private to resize and random_resized_crop.
+// uint8 after each of the two passes. Row by row: what lies between the passes stays in the cache.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 
 #include "cutwater/param.h"
 #include "cutwater/tensor.h"
+#include "ops/image/row_stream.h"
 
 namespace cutwater::image {
 
@@ -35,10 +36,26 @@ struct Resample {
   std::int64_t pillow = kNewestPillow;
 };
 
-// Resizes the part `box` of `in` to the whole of out's spec, and writes out.present().
-void resample(const TensorView& in, const Region& box, const Resample& how, const TensorSpan& out);
+// The part `box` of an image becomes an image of height x width, which is turned left to right
+// where mirrored; of that, the region `make` is wanted.
+struct Resizing {
+  Region box;
+  std::int64_t height = 0, width = 0;
+  Resample how;
+  Region make;
+  bool mirrored = false;
+};
 
-// The part of the input that resample reads for the part `out` of an output of this size.
+// The part of the input that is read for it.
+Region resample_needs(const Resizing& resizing);
+
+// Reads rows of resample_needs(), from its top on, and puts those of `make`. Images of 1 or 3
+// channels.
+void resample_rows(const Resizing& resizing, std::int64_t channels, RowReader& in, RowWriter& out);
+
+// The same for whole tensors: resizes the part `box` of `in` to the whole of out's spec, and writes
+// out.present().
+void resample(const TensorView& in, const Region& box, const Resample& how, const TensorSpan& out);
 Region resample_needs(const Region& box, std::int64_t out_height, std::int64_t out_width,
                       const Resample& how, const Region& out);
 
