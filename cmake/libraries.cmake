@@ -18,3 +18,7 @@ cutwater_need(WEBPDEMUX_LIBRARY "libwebp (with libwebpdemux)" libwebp-dev)
 find_path(HWY_INCLUDE_DIR hwy/highway.h)
 find_library(HWY_LIBRARY hwy)
 cutwater_need(HWY_LIBRARY "Highway" libhwy-dev)
+
+find_path(XXHASH_INCLUDE_DIR xxhash.h)
+find_library(XXHASH_LIBRARY xxhash)
+cutwater_need(XXHASH_LIBRARY "xxHash" libxxhash-dev)

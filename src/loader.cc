@@ -333,8 +333,11 @@ LoaderStats Loader::stats() const {
   const Pipeline& pipeline = my.what.pipeline;
   for (const Group& group :
        pipeline.groups(my.what.source->cut(), pipeline.last_cut(), my.options.fuse)) {
-    const OpTime& time = work.ops[static_cast<std::size_t>(group.begin)];
-    stats.ops.push_back({group.name, seconds(time.nanoseconds), time.calls});
+    const auto begin = static_cast<std::size_t>(group.begin);
+    std::uint64_t spent = 0;  // of its steps: a group may also have run op by op
+    for (std::size_t k = begin; k < static_cast<std::size_t>(group.end); ++k)
+      spent += work.ops[k].nanoseconds;
+    stats.ops.push_back({pipeline.name_of(group), seconds(spent), work.ops[begin].calls});
   }
   stats.bound_by = bottleneck(stats);
   return stats;

@@ -19,6 +19,9 @@
 //     asked for a part: apply then fills out.present() only, and reads no more than it said.
 //   std::vector<Op> expand() const;              what the user wrote once, as several ops
 //   std::size_t scratch_bytes(const TensorView& in) const;     memory besides input and output
+//   Tensor produce(const TensorView& in, BufferPool& pool) const;
+//     instead of apply, where only the work itself tells how large the output is: out_spec then
+//     leaves the first dimension unknown.
 #pragma once
 
 #include <array>
@@ -74,6 +77,13 @@ class Op {
   std::shared_ptr<const void> params_;
 };
 
+// What an earlier run of an op on this very sample left behind: it makes later runs faster and
+// never changes a byte. The op checks that it fits its input before it trusts it.
+struct Hint {
+  std::vector<std::uint8_t> known;    // empty: nothing yet
+  std::vector<std::uint8_t> learned;  // to be kept in its place; empty: nothing new
+};
+
 // One entry of the table of ops.
 struct OpDef {
   std::string_view name, doc, domain, field;
@@ -92,7 +102,9 @@ struct OpDef {
                   const DrawnValues& drawn);
   std::size_t (*scratch_bytes)(const void* op, const TensorView& in);  // null: none
   void (*apply)(const void* op, const TensorView& in, const DrawnValues& drawn,
-                const TensorSpan& out);
+                const TensorSpan& out);  // null: it has produce
+  Tensor (*produce)(const void* op, const TensorView& in, const DrawnValues& drawn,
+                    BufferPool& pool);  // null: it has apply
 };
 
 // One op of a chain as it runs. What the user wrote at one position may have expanded into several
@@ -103,11 +115,36 @@ struct Step {
   int part;      // 0, 1… inside that position
 };
 
+// What is known of a step before it runs on a sample.
+struct StepShape {
+  TensorSpec in, out;
+  Region make;  // the part of the output that somebody needs
+};
+
+// Steps that run together, with all there is to know about them.
+struct FusedSteps {
+  std::span<const Step> steps;
+  std::span<const DrawnValues> drawn;
+  std::span<const StepShape> shapes;
+  Hint* hint = nullptr;  // null: nobody keeps any
+};
+
+// Where the last of them writes.
+class OutputPlace {
+ public:
+  virtual ~OutputPlace() = default;
+  virtual TensorSpan get() = 0;  // may throw Error
+};
+
 // Neighbouring ops that can run as one kernel: the same bytes, without the tensors in between.
 struct Fusion {
-  std::span<const OpDef* const> chain;
-  void (*apply)(std::span<const Step> steps, std::span<const DrawnValues> drawn,
-                const TensorView& in, const TensorSpan& out);
+  // How many of the leading steps run as one; less than two: none.
+  std::size_t (*match)(std::span<const Step> steps);
+  // Whether they do for this sample; if not, they run op by op. Null: always.
+  bool (*fits)(const FusedSteps& fused);
+  // Asks for its place once, as late as it can: a batch waits for who has one.
+  void (*apply)(const FusedSteps& fused, const TensorView& in, OutputPlace& place);
+  bool takes_hints = false;
 };
 
 // All that a pipeline may be built from. Constant; lives for ever.
@@ -227,6 +264,12 @@ struct OpFunctions {
                     const TensorSpan& out) {
     with_draw(drawn, [&](const auto&... draw) { self(op).apply(in, draw..., out); });
   }
+
+  static Tensor produce(const void* op, const TensorView& in, const DrawnValues& drawn,
+                        BufferPool& pool) {
+    return with_draw(drawn,
+                     [&](const auto&... draw) { return self(op).produce(in, draw..., pool); });
+  }
 };
 
 }  // namespace detail
@@ -241,7 +284,11 @@ constexpr OpDef define_op(const OpText& text) {
   using F = detail::OpFunctions<T>;
   OpDef def{text.name,   text.doc, text.domain, text.field, text.version, detail::Drawing<T>,
             F::params,   F::make,  F::values,   nullptr,    F::draw,      F::draw_values,
-            F::out_spec, nullptr,  nullptr,     F::apply};
+            F::out_spec, nullptr,  nullptr,     nullptr,    nullptr};
+  if constexpr (requires { &T::produce; })
+    def.produce = F::produce;
+  else
+    def.apply = F::apply;
   if constexpr (requires { &T::expand; }) def.expand = F::expand;
   if constexpr (requires { &T::needs; }) def.needs = F::needs;
   if constexpr (requires { &T::scratch_bytes; }) def.scratch_bytes = F::scratch_bytes;

@@ -35,7 +35,15 @@ struct NamedDraw {
 struct Group {
   int begin, end;
   const Fusion* fusion;  // null: a single op
-  std::string name;      // "to_tensor+normalize"
+};
+
+// Keeps what ops learn about samples (op.h: Hint). Any thread.
+class Hints {
+ public:
+  virtual ~Hints() = default;
+  // Replaces `into` by what is known of the sample.
+  virtual void find(SampleId id, std::vector<std::uint8_t>& into) = 0;
+  virtual void keep(SampleId id, const std::vector<std::uint8_t>& learned) = 0;
 };
 
 // Chooses where the last op of a field writes. Called once per field and run, from the thread that
@@ -56,6 +64,7 @@ struct RunContext {
   std::shared_ptr<BufferPool> pool;
   SlotProvider* slots = nullptr;  // null: results are buffers of the pool
   bool fuse = true;
+  Hints* hints = nullptr;  // null: nothing is kept
   // Asked once, before the first op, for the bytes that the run will hold besides its slots; may
   // wait.
   std::function<void(std::size_t bytes)> reserve;
@@ -84,7 +93,12 @@ class Pipeline {
   // Cuts up to the frontier are stable: the same in every epoch. Cuts past it are fresh.
   Cut frontier() const;
   bool stable(Cut cut) const { return cut <= frontier(); }
-  std::string cut_name(Cut cut) const;         // "resize", "resize#2"; "source" for cut 0
+  // By the op before it: "resize", "resize#2"; inside an op that stands for several, by the part
+  // ("entropy" inside decode). "source" for cut 0.
+  std::string cut_name(Cut cut) const;
+  // The op before a cut, as the user wrote it, or the part of one that the cut is inside of.
+  // REQUIRES: 1 <= cut <= last_cut().
+  std::string_view op_before(Cut cut) const;
   Cut cut_named(std::string_view name) const;  // a name or a number. Throws Error(kInvalidArgument)
   // Names the bytes at a cut: equal fingerprints, source and sample id mean equal stable bytes.
   std::string fingerprint(Cut cut) const;
@@ -103,6 +117,7 @@ class Pipeline {
 
   // How run() would divide the steps [from, to).
   std::vector<Group> groups(Cut from, Cut to, bool fuse) const;
+  std::string name_of(const Group& group) const;  // "decode+resize+center_crop"
 
  private:
   const OpTable* table_;

@@ -61,6 +61,7 @@ enum class Layout : std::uint8_t {
   kPlain,
   kPixels,  // rows, columns, channels
   kPlanes,  // channels, rows, columns
+  kPacked,  // shape[0] bytes that stand for a tensor of the other dimensions
 };
 
 struct TensorSpec {
@@ -68,7 +69,11 @@ struct TensorSpec {
   Shape shape;
   Layout layout = Layout::kPlain;
 
-  std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+  std::size_t bytes() const {
+    if (layout == Layout::kPacked) return static_cast<std::size_t>(shape[0]);
+    return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  }
+  Shape array_shape() const;  // of the elements as they lie in memory: packed bytes are a row
   bool operator==(const TensorSpec&) const = default;
 };
 

@@ -66,9 +66,10 @@ nb::object numpy_array(const TensorSpec& spec, std::uint8_t* data, nb::handle ow
       nb::dtype<float>(),
       nb::dtype<double>()};
   std::array<std::size_t, Shape::kMaxRank> shape{};
-  for (std::size_t axis = 0; axis < spec.shape.rank(); ++axis)
-    shape[axis] = static_cast<std::size_t>(spec.shape[axis]);
-  return nb::cast(nb::ndarray<nb::numpy>(data, spec.shape.rank(), shape.data(), owner, nullptr,
+  const Shape array = spec.array_shape();
+  for (std::size_t axis = 0; axis < array.rank(); ++axis)
+    shape[axis] = static_cast<std::size_t>(array[axis]);
+  return nb::cast(nb::ndarray<nb::numpy>(data, array.rank(), shape.data(), owner, nullptr,
                                          kTypes[static_cast<std::size_t>(spec.dtype)]));
 }
 
@@ -142,7 +143,7 @@ nb::dict cut_dict(const Pipeline& pipeline, Cut cut) {
   nb::dict fields;
   for (const auto& [name, spec] : pipeline.fields_at(cut)) {
     nb::list shape;
-    for (const std::int64_t dim : spec.shape)
+    for (const std::int64_t dim : spec.array_shape())
       shape.append(dim == kUnknown ? nb::object(nb::none()) : nb::cast(dim));
     nb::dict field;
     field["dtype"] = std::string(name_of(spec.dtype));
@@ -152,10 +153,8 @@ nb::dict cut_dict(const Pipeline& pipeline, Cut cut) {
   nb::dict dict;
   dict["cut"] = cut;
   dict["name"] = pipeline.cut_name(cut);
-  dict["after"] = cut == 0
-                      ? nb::object(nb::none())
-                      : nb::cast(std::string(
-                            pipeline.steps()[static_cast<std::size_t>(cut) - 1].op.def().name));
+  dict["after"] =
+      cut == 0 ? nb::object(nb::none()) : nb::cast(std::string(pipeline.op_before(cut)));
   dict["stable"] = pipeline.stable(cut);
   dict["fingerprint"] = pipeline.fingerprint(cut);
   dict["fields"] = fields;

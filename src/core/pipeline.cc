@@ -32,13 +32,18 @@ Pipeline Pipeline::parse(std::string_view text, const OpTable& table) {
 Pipeline Pipeline::then(Op op) const {
   // Draw keys hold the position in 12 bits.
   if (ops_.size() >= 4095) throw Error(Code::kInvalidArgument, "a pipeline has at most 4095 ops");
+  // An op that cannot follow the one before it refuses now, not at the first sample, and by the
+  // name that the user wrote.
+  auto fields = fields_at(last_cut());
+  const TensorSpec& before = spec_of(fields, op.def().field);
+  (void)op.def().out_spec(op.raw(), TensorView(before, nullptr), DrawnValues{});
+
   Pipeline longer = *this;
   longer.ops_.push_back(std::move(op));
   const int position = static_cast<int>(longer.ops_.size());
   int part = 0;
   for (Op& step : longer.ops_.back().expand())
     longer.steps_.push_back({std::move(step), position, part++});
-  // An op that cannot follow the one before it refuses now, not at the first sample.
   (void)longer.fields_at(longer.last_cut());
   return longer;
 }
@@ -55,12 +60,19 @@ Cut Pipeline::frontier() const {
   return static_cast<Cut>(first - steps_.begin());
 }
 
+std::string_view Pipeline::op_before(Cut cut) const {
+  const Step& step = steps_.at(static_cast<std::size_t>(cut) - 1);
+  const bool inside =
+      cut < last_cut() && steps_[static_cast<std::size_t>(cut)].position == step.position;
+  const Op& op = inside ? step.op : ops_[static_cast<std::size_t>(step.position) - 1];
+  return op.def().name;
+}
+
 std::string Pipeline::cut_name(Cut cut) const {
   if (cut == 0) return "source";
-  const std::string_view name = steps_.at(static_cast<std::size_t>(cut) - 1).op.def().name;
-  const auto same = std::count_if(steps_.begin(), steps_.begin() + cut,
-                                  [&](const Step& step) { return step.op.def().name == name; });
-  return std::string(name) + (same > 1 ? "#" + std::to_string(same) : "");
+  int same = 0;
+  for (Cut k = 1; k <= cut; ++k) same += op_before(k) == op_before(cut) ? 1 : 0;
+  return std::string(op_before(cut)) + (same > 1 ? "#" + std::to_string(same) : "");
 }
 
 Cut Pipeline::cut_named(std::string_view name) const {
@@ -110,7 +122,7 @@ Result<Draws> Pipeline::draw(const Sample& sample, std::uint64_t seed, std::uint
     for (auto k = static_cast<std::size_t>(sample.cut); k < steps_.size(); ++k) {
       const Step& step = steps_[k];
       const OpDef& def = step.op.def();
-      at = def.name;
+      at = ops_[static_cast<std::size_t>(step.position) - 1].def().name;
       const auto view = std::find_if(views.begin(), views.end(),
                                      [&](const auto& named) { return named.first == def.field; });
       if (view == views.end())
@@ -139,28 +151,30 @@ std::vector<NamedDraw> Pipeline::describe(const Draws& draws, Cut from) const {
 }
 
 std::vector<Group> Pipeline::groups(Cut from, Cut to, bool fuse) const {
-  const auto matches = [&](const Fusion& fusion, Cut begin) {
-    if (begin + static_cast<Cut>(fusion.chain.size()) > to) return false;
-    for (std::size_t i = 0; i < fusion.chain.size(); ++i)
-      if (&steps_[static_cast<std::size_t>(begin) + i].op.def() != fusion.chain[i]) return false;
-    return true;
-  };
   std::vector<Group> groups;
   for (Cut begin = from; begin < to;) {
-    const Fusion* best = nullptr;
-    for (const Fusion& fusion : table_->fusions)
-      if (fuse && matches(fusion, begin) &&
-          (best == nullptr || fusion.chain.size() > best->chain.size()))
-        best = &fusion;
-    const Cut end = begin + (best != nullptr ? static_cast<Cut>(best->chain.size()) : 1);
-    std::string name;
-    for (Cut k = begin; k < end; ++k)
-      name += (name.empty() ? "" : "+") +
-              std::string(steps_[static_cast<std::size_t>(k)].op.def().name);
-    groups.push_back({begin, end, best, std::move(name)});
-    begin = end;
+    const auto left = std::span(steps_).subspan(static_cast<std::size_t>(begin),
+                                                static_cast<std::size_t>(to - begin));
+    Group best{begin, begin + 1, nullptr};
+    for (const Fusion& fusion : table_->fusions) {
+      const auto length = fuse ? static_cast<Cut>(fusion.match(left)) : 0;
+      if (length > best.end - begin) best = {begin, begin + length, &fusion};
+    }
+    groups.push_back(best);
+    begin = best.end;
   }
   return groups;
+}
+
+std::string Pipeline::name_of(const Group& group) const {
+  std::string name;
+  for (Cut cut = group.begin + 1; cut <= group.end; ++cut) {
+    // An op of several parts is named once.
+    const auto position = [&](Cut k) { return steps_[static_cast<std::size_t>(k) - 1].position; };
+    const bool goes_on = cut < group.end && position(cut + 1) == position(cut);
+    if (!goes_on) name += (name.empty() ? "" : "+") + std::string(op_before(cut));
+  }
+  return name;
 }
 
 }  // namespace cutwater

@@ -9,28 +9,27 @@
 namespace cutwater {
 namespace {
 
-// What the run knows about each step before it touches a byte.
-struct StepPlan {
-  TensorSpec in, out;
-  Region make;    // the part of the output that somebody needs
-  int next = -1;  // the next step on the same field inside this run, or -1
-};
-
 class Run {
  public:
   Run(const Pipeline& pipeline, Cut from, Cut to, const Draws& draws, const RunContext& how)
-      : steps_(pipeline.steps()), from_(from), to_(to), draws_(draws), how_(how) {
-    plans_.resize(steps_.size());
+      : ops_(pipeline.ops()),
+        steps_(pipeline.steps()),
+        from_(from),
+        to_(to),
+        draws_(draws),
+        how_(how) {
+    shapes_.resize(steps_.size());
+    next_.resize(steps_.size(), -1);
   }
 
-  // The op being worked on, for the error.
+  // The op being worked on, as the user wrote it: for the error.
   std::string_view at() const { return at_; }
 
   void execute(Sample& sample, const std::vector<Group>& groups) {
     find_shapes(sample);
     find_regions();
     if (how_.reserve && from_ < to_) {
-      at_ = op(from_).def().name;
+      at_ = written(from_);
       how_.reserve(bytes_held(groups));
     }
     for (const Group& group : groups) run_group(sample, group);
@@ -38,8 +37,14 @@ class Run {
   }
 
  private:
+  std::string_view written(int k) const {
+    const int position = steps_[static_cast<std::size_t>(k)].position;
+    return ops_[static_cast<std::size_t>(position) - 1].def().name;
+  }
   const Op& op(int k) const { return steps_[static_cast<std::size_t>(k)].op; }
-  StepPlan& plan(int k) { return plans_[static_cast<std::size_t>(k)]; }
+  StepShape& shape(int k) { return shapes_[static_cast<std::size_t>(k)]; }
+  // The next step on the same field inside this run, or -1.
+  int& next(int k) { return next_[static_cast<std::size_t>(k)]; }
   const DrawnValues& drawn(int k) const { return draws_.steps[static_cast<std::size_t>(k)]; }
 
   Tensor& field(Sample& sample, int k) {
@@ -52,16 +57,16 @@ class Run {
 
   void find_shapes(Sample& sample) {
     for (int k = from_; k < to_; ++k) {
-      at_ = op(k).def().name;
+      at_ = written(k);
       TensorView in = field(sample, k).view();
       for (int j = k - 1; j >= from_; --j)
         if (op(j).def().field == op(k).def().field) {
-          in = TensorView(plan(j).out, nullptr);
-          plan(j).next = k;
+          in = TensorView(shape(j).out, nullptr);
+          next(j) = k;
           break;
         }
-      plan(k).in = in.spec();
-      plan(k).out = op(k).def().out_spec(op(k).raw(), in, drawn(k));
+      shape(k).in = in.spec();
+      shape(k).out = op(k).def().out_spec(op(k).raw(), in, drawn(k));
       if (op(k).def().scratch_bytes != nullptr)
         scratch_bytes_ = std::max(scratch_bytes_, op(k).def().scratch_bytes(op(k).raw(), in));
     }
@@ -71,21 +76,22 @@ class Run {
   // of a field makes everything: bytes at a cut never depend on what would follow.
   void find_regions() {
     for (int k = to_ - 1; k >= from_; --k) {
-      const bool partial = op(k).def().needs != nullptr && plan(k).next >= 0;
-      plan(k).make = partial ? needed_by(plan(k).next) : whole(plan(k).out);
+      const bool partial = op(k).def().needs != nullptr && next(k) >= 0;
+      shape(k).make = partial ? needed_by(next(k)) : whole(shape(k).out);
     }
   }
 
   Region needed_by(int k) {
     const OpDef& def = op(k).def();
-    return def.needs != nullptr ? def.needs(op(k).raw(), plan(k).in, plan(k).make, drawn(k))
-                                : whole(plan(k).in);
+    return def.needs != nullptr ? def.needs(op(k).raw(), shape(k).in, shape(k).make, drawn(k))
+                                : whole(shape(k).in);
   }
 
   std::size_t made_bytes(int k) {
-    const TensorSpec& spec = plan(k).out;
+    const TensorSpec& spec = shape(k).out;
+    if (!spec.shape.known()) return 0;  // the op counts it among its scratch
     if (spec.shape.rank() != 3) return spec.bytes();
-    const auto pixels = static_cast<std::size_t>(plan(k).make.height * plan(k).make.width);
+    const auto pixels = static_cast<std::size_t>(shape(k).make.height * shape(k).make.width);
     return pixels * static_cast<std::size_t>(spec.shape[2]) * size_of(spec.dtype);
   }
 
@@ -101,48 +107,98 @@ class Run {
   }
 
   void run_group(Sample& sample, const Group& group) {
-    const int last = group.end - 1;
-    at_ = op(last).def().name;
-    Tensor& tensor = field(sample, group.begin);
-    const TensorSpec& spec = plan(last).out;
-    const bool to_slot = how_.slots != nullptr && plan(last).next < 0;
-
-    Tensor made;
-    if (to_slot) {
-      made = Tensor::borrowed(how_.slots->slot(op(last).def().field, spec));
-    } else {
-      Buffer bytes = how_.pool->allocate(made_bytes(last));
-      made = Tensor(spec, plan(last).make, std::move(bytes));
-    }
-
-    const auto start = std::chrono::steady_clock::now();
     const auto begin = static_cast<std::size_t>(group.begin);
-    if (group.fusion != nullptr) {
-      const auto count = static_cast<std::size_t>(group.end - group.begin);
-      group.fusion->apply(std::span(steps_).subspan(begin, count),
-                          std::span(draws_.steps).subspan(begin, count), tensor.view(),
-                          made.span());
-    } else {
-      at_ = op(group.begin).def().name;
-      op(group.begin)
-          .def()
-          .apply(op(group.begin).raw(), tensor.view(), drawn(group.begin), made.span());
+    const auto count = static_cast<std::size_t>(group.end - group.begin);
+    if (group.fusion == nullptr) return run_step(sample, group.begin);
+    FusedSteps fused{std::span(steps_).subspan(begin, count),
+                     std::span(draws_.steps).subspan(begin, count),
+                     std::span(shapes_).subspan(begin, count), nullptr};
+    if (group.fusion->fits != nullptr && !group.fusion->fits(fused)) {
+      for (int k = group.begin; k < group.end; ++k) run_step(sample, k);
+      return;
     }
-    if (how_.times != nullptr) {
-      OpTime& time = (*how_.times)[begin];
-      const auto spent = std::chrono::steady_clock::now() - start;
-      time.nanoseconds += static_cast<std::uint64_t>(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count());
-      ++time.calls;
+
+    Tensor& tensor = field(sample, group.begin);
+    LatePlace place(*this, group.end - 1);
+    const Timer timer(how_.times, begin);
+    Hint hint;
+    if (how_.hints != nullptr && group.fusion->takes_hints) {
+      fused.hint = &hint;
+      how_.hints->find(sample.id, hint.known);
     }
+    // A refusal is most likely the first op's: that of the stored bytes.
+    at_ = written(group.begin);
+    group.fusion->apply(fused, tensor.view(), place);
+    if (!hint.learned.empty()) how_.hints->keep(sample.id, hint.learned);
+    tensor = std::move(place.made);
+  }
+
+  void run_step(Sample& sample, int k) {
+    at_ = written(k);
+    Tensor& tensor = field(sample, k);
+    const OpDef& def = op(k).def();
+    Tensor made;
+    if (def.produce == nullptr) made = place_for(k);
+    const Timer timer(how_.times, static_cast<std::size_t>(k));
+    if (def.produce != nullptr)
+      made = def.produce(op(k).raw(), tensor.view(), drawn(k), *how_.pool);
+    else
+      def.apply(op(k).raw(), tensor.view(), drawn(k), made.span());
     tensor = std::move(made);
   }
 
+  // Where step k writes: the batch's slot, if it is the last of its field.
+  Tensor place_for(int k) {
+    const TensorSpec& spec = shape(k).out;
+    if (how_.slots != nullptr && next(k) < 0)
+      return Tensor::borrowed(how_.slots->slot(op(k).def().field, spec));
+    return {spec, shape(k).make, how_.pool->allocate(made_bytes(k))};
+  }
+
+  // The place of step k, made when it is asked for.
+  class LatePlace final : public OutputPlace {
+   public:
+    LatePlace(Run& run, int k) : run_(run), k_(k) {}
+    TensorSpan get() override {
+      run_.at_ = run_.written(k_);
+      made = run_.place_for(k_);
+      return made.span();
+    }
+    Tensor made;
+
+   private:
+    Run& run_;
+    const int k_;
+  };
+
+  // Adds the time of its life to a step's account.
+  class Timer {
+   public:
+    Timer(std::vector<OpTime>* times, std::size_t step)
+        : time_(times != nullptr ? &(*times)[step] : nullptr),
+          start_(std::chrono::steady_clock::now()) {}
+    ~Timer() {
+      if (time_ == nullptr) return;
+      const auto spent = std::chrono::steady_clock::now() - start_;
+      time_->nanoseconds += static_cast<std::uint64_t>(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count());
+      ++time_->calls;
+    }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+   private:
+    OpTime* time_;
+    std::chrono::steady_clock::time_point start_;
+  };
+
+  const std::vector<Op>& ops_;
   const std::vector<Step>& steps_;
   const Cut from_, to_;
   const Draws& draws_;
   const RunContext& how_;
-  std::vector<StepPlan> plans_;
+  std::vector<StepShape> shapes_;
+  std::vector<int> next_;
   std::size_t scratch_bytes_ = 0;
   std::string_view at_ = "pipeline";
 };

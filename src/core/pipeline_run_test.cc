@@ -215,7 +215,7 @@ TEST_F(PipelineRun, GroupsAreSingleOpsWhereNothingFuses) {
   const Pipeline pipeline = toy("pixels(2, 2) | opaque | jitter");
   const std::vector<Group> groups = pipeline.groups(1, 3, true);
   ASSERT_EQ(groups.size(), 2U);
-  EXPECT_EQ(groups[0].name, "opaque");
+  EXPECT_EQ(pipeline.name_of(groups[0]), "opaque");
   EXPECT_EQ(groups[0].begin, 1);
   EXPECT_EQ(groups[1].end, 3);
   EXPECT_EQ(groups[1].fusion, nullptr);

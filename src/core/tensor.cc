@@ -68,8 +68,13 @@ std::string to_string(const TensorSpec& spec) {
     case Layout::kPlain: return text;
     case Layout::kPixels: return text + " pixels";
     case Layout::kPlanes: return text + " planes";
+    case Layout::kPacked: return text + " packed";
   }
   return text;
+}
+
+Shape TensorSpec::array_shape() const {
+  return layout == Layout::kPacked ? Shape{shape[0]} : shape;
 }
 
 Region whole(const TensorSpec& spec) {

@@ -58,6 +58,15 @@ Data applied(const Op& op, const TensorView& in, const DrawnValues& drawn,
              std::uint8_t background) {
   constexpr std::size_t kCanary = 64;
   const TensorSpec spec = op.def().out_spec(op.raw(), in, drawn);
+  if (op.def().produce != nullptr) {
+    const auto pool = BufferPool::create(1 << 20);
+    const Tensor made = op.def().produce(op.raw(), in, drawn, *pool);
+    TensorSpec expected = spec;
+    EXPECT_EQ(expected.shape[0], kUnknown);
+    expected.shape[0] = made.spec().shape[0];
+    EXPECT_EQ(made.spec(), expected);
+    return {made.view().bytes(), made.view().bytes() + made.spec().bytes()};
+  }
   EXPECT_TRUE(spec.shape.known());
   Buffer memory(spec.bytes() + 2 * kCanary);
   std::ranges::fill(memory.span(), background);

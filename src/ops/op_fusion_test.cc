@@ -34,39 +34,50 @@ std::string bytes_or_reason(const Pipeline& pipeline, Sample sample, Cut to, con
 
 void expect_fusion_changes_nothing(const Pipeline& pipeline, const TensorSpec& spec, SampleId id) {
   const Data pixels = test::noise(spec.bytes(), static_cast<unsigned>(id));
-  Result<Draws> draws = pipeline.draw(test::sample_of(id, 1, spec, pixels), 5, 0);
+  Result<Draws> draws = pipeline.draw(test::sample_of(id, 2, spec, pixels), 5, 0);
   if (!draws) return;  // too small for its window
   const auto run = [&](bool fuse) {
-    return bytes_or_reason(pipeline, test::sample_of(id, 1, spec, pixels), pipeline.last_cut(),
+    return bytes_or_reason(pipeline, test::sample_of(id, 2, spec, pixels), pipeline.last_cut(),
                            draws.value(), fuse);
   };
   ASSERT_EQ(run(true), run(false)) << pipeline.to_string() << " on " << to_string(spec);
 }
 
-TEST(Fusion, EveryOneOfTheTableGivesTheBytesOfItsChain) {
-  for (const Fusion& fusion : all_ops().fusions) {
-    // Every combination of the examples of its ops.
-    std::vector<Pipeline> pipelines = {parsed("decode")};
-    for (const OpDef* def : fusion.chain) {
-      std::vector<Pipeline> longer;
-      for (const Pipeline& pipeline : pipelines)
-        for (const test::Example& example : test::examples())
-          if (example.text.substr(0, example.text.find('(')) == def->name)
-            longer.push_back(parsed(pipeline.to_string() + " | " + std::string(example.text)));
-      pipelines = std::move(longer);
+// From the stored bytes on, or from one of the cuts inside decode and behind it.
+TEST(Fusion, TheWholeImageChainIsOnePass) {
+  for (const std::string_view text : {
+           "decode | random_resized_crop(6) | random_horizontal_flip | to_tensor | normalize(0.4, "
+           "0.2)",
+           "decode | random_resized_crop([5, 9], interpolation=bicubic, pillow=12) | to_tensor",
+           "decode | resize(9) | center_crop(6) | to_tensor | normalize([0.1, 0.2, 0.3], 0.5)",
+           "decode | resize([9, 4], nearest) | random_crop([3, 2]) | random_horizontal_flip",
+           "decode | random_crop(6) | center_crop(5) | random_horizontal_flip | to_tensor",
+           "decode | center_crop(7) | resize(12, lanczos) | random_crop(5) | to_tensor",
+       }) {
+    const Pipeline pipeline = parsed(text);
+    for (const Cut from : {0, 1, 2}) {
+      const std::vector<Group> groups = pipeline.groups(from, pipeline.last_cut(), true);
+      ASSERT_EQ(groups.size(), 1U) << text << " from " << from;
+      EXPECT_NE(groups[0].fusion, nullptr);
     }
-    ASSERT_FALSE(pipelines.empty());
-    for (const Pipeline& pipeline : pipelines) {
-      const std::vector<Group> groups = pipeline.groups(1, pipeline.last_cut(), true);
-      ASSERT_EQ(groups.size(), 1U) << pipeline.to_string();
-      EXPECT_EQ(groups[0].fusion, &fusion);
-      EXPECT_EQ(pipeline.groups(1, pipeline.last_cut(), false).size(), fusion.chain.size());
-      for (const auto& [height, width] :
-           {std::pair<std::int64_t, std::int64_t>{1, 1}, {1, 8}, {7, 1}, {5, 6}, {16, 33}})
-        for (SampleId id = 0; id < 8; ++id)
-          expect_fusion_changes_nothing(pipeline, test::image_spec(height, width), id);
+    for (SampleId id = 0; id < 16; ++id) {
+      const Data file = test::stored_bmp(11 + id % 5, 13 + id, static_cast<unsigned>(id));
+      const TensorSpec stored{DType::kU8, {static_cast<std::int64_t>(file.size())}};
+      const Draws draws =
+          std::move(pipeline.draw(test::sample_of(id, 0, stored, file), 1, 2)).value();
+      const auto run = [&](bool fuse) {
+        return bytes_or_reason(pipeline, test::sample_of(id, 0, stored, file), pipeline.last_cut(),
+                               draws, fuse);
+      };
+      ASSERT_EQ(run(true), run(false)) << text;
     }
   }
+}
+
+TEST(Fusion, CropsThatReachOutsideRunOpByOp) {
+  const Pipeline pipeline = parsed("decode | resize([5, 6]) | center_crop([9, 4]) | to_tensor");
+  for (SampleId id = 0; id < 8; ++id)
+    expect_fusion_changes_nothing(pipeline, test::image_spec(7 + id, 8), id);
 }
 
 TEST(Fusion, BothFlipsAreFused) {
@@ -76,14 +87,21 @@ TEST(Fusion, BothFlipsAreFused) {
                                   test::image_spec(5, 7), 1);
 }
 
-TEST(Fusion, LongerChainsWinOverShorterOnes) {
+TEST(Fusion, GoesAsFarAsItCanAndNeverAcrossTheCut) {
   const Pipeline pipeline = parsed(
       "decode | random_horizontal_flip | to_tensor | normalize(0.5, 0.5) | to_dtype(float16)");
-  const std::vector<Group> groups = pipeline.groups(0, 5, true);
-  ASSERT_EQ(groups.size(), 3U);
-  EXPECT_EQ(groups[1].name, "random_horizontal_flip+to_tensor+normalize");
-  EXPECT_EQ(pipeline.groups(2, 5, true)[0].name, "to_tensor+normalize");
-  EXPECT_EQ(pipeline.groups(0, 3, true).back().name, "to_tensor") << "never across the cut";
+  const auto names = [&](Cut from, Cut to) {
+    std::string text;
+    for (const Group& group : pipeline.groups(from, to, true))
+      text += (text.empty() ? "" : " ") + pipeline.name_of(group);
+    return text;
+  };
+  EXPECT_EQ(names(0, 6), "decode+random_horizontal_flip+to_tensor+normalize to_dtype");
+  EXPECT_EQ(names(1, 6), "decode+random_horizontal_flip+to_tensor+normalize to_dtype");
+  EXPECT_EQ(names(2, 6), "random_horizontal_flip+to_tensor+normalize to_dtype");
+  EXPECT_EQ(names(0, 4), "decode+random_horizontal_flip+to_tensor");
+  EXPECT_EQ(names(0, 1), "entropy");
+  EXPECT_EQ(names(3, 4), "to_tensor");
 }
 
 // Every chain of up to three ops that can be built at all.
@@ -106,7 +124,7 @@ class EveryShortChain : public testing::Test {
 
   template <class Visit>
   void visit_chains(const Pipeline& pipeline, int more, const Visit& visit) {
-    if (pipeline.last_cut() > 1) visit(pipeline);
+    if (pipeline.last_cut() > 2) visit(pipeline);
     if (more == 0) return;
     for (const char* op : kOps) {
       std::optional<Pipeline> longer;

@@ -97,9 +97,9 @@ inline Data bytes_of(const Sample& sample) {
 }
 
 // What a tensor between two ops can be.
-enum class Kind : std::uint8_t { kFile, kImage, kStack, kFloats, kBytePlanes };
-inline constexpr Kind kKinds[] = {Kind::kFile, Kind::kImage, Kind::kStack, Kind::kFloats,
-                                  Kind::kBytePlanes};
+enum class Kind : std::uint8_t { kFile, kEncoded, kImage, kStack, kFloats, kBytePlanes };
+inline constexpr Kind kKinds[] = {Kind::kFile,  Kind::kEncoded, Kind::kImage,
+                                  Kind::kStack, Kind::kFloats,  Kind::kBytePlanes};
 
 struct Input {
   TensorSpec spec;
@@ -113,10 +113,14 @@ inline std::vector<Input> inputs_of(Kind kind) {
   };
   switch (kind) {
     case Kind::kFile:
+    case Kind::kEncoded:
       for (const auto& [height, width] :
            {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 7}, {20, 9}}) {
         Data file = stored_bmp(height, width, 3);
-        inputs.push_back({{DType::kU8, {static_cast<std::int64_t>(file.size())}}, file});
+        TensorSpec spec{DType::kU8, {static_cast<std::int64_t>(file.size())}};
+        if (kind == Kind::kEncoded)
+          spec = {DType::kU8, {spec.shape[0], height, width, 3}, Layout::kPacked};
+        inputs.push_back({spec, file});
       }
       break;
     case Kind::kImage:
@@ -150,13 +154,18 @@ struct Example {
 };
 
 inline const std::vector<Example>& examples() {
-  static const std::vector<Kind> kFile = {Kind::kFile}, kImage = {Kind::kImage},
-                                 kPixels = {Kind::kImage, Kind::kStack}, kFloats = {Kind::kFloats},
+  static const std::vector<Kind> kFile = {Kind::kFile}, kEncoded = {Kind::kEncoded},
+                                 kImage = {Kind::kImage}, kPixels = {Kind::kImage, Kind::kStack},
+                                 kFloats = {Kind::kFloats},
                                  kAny = {Kind::kImage, Kind::kStack, Kind::kFloats,
                                          Kind::kBytePlanes};
   static const std::vector<Example> kExamples = {
       {"decode", kFile},
       {"decode(exif=True, max_pixels=1000, max_bytes=5000, max_scans=3)", kFile},
+      {"entropy", kFile},
+      {"entropy(exif=True, max_pixels=1000, max_bytes=5000, max_scans=3)", kFile},
+      {"reconstruct", kEncoded},
+      {"reconstruct(exif=True, max_pixels=1000, max_bytes=5000, max_scans=3)", kEncoded},
       {"resize(size=5)", kImage},
       {"resize(size=[3, 8], interpolation=\"bicubic\")", kImage},
       {"resize(size=4, interpolation=\"lanczos\", max_size=6, pillow=12)", kImage},

@@ -42,7 +42,7 @@ def test_run_reports_what_it_promises(photos: Path) -> None:
     assert report["samples"] == 46
     assert [(epoch["epoch"], epoch["samples"]) for epoch in report["epochs"]] == [(0, 23), (1, 23)]
     assert all(epoch.keys() >= {"epoch", "samples", "seconds", "stream_hash", "set_hash"} for epoch in report["epochs"])
-    assert list(report["ops"])[:2] == ["decode", "random_resized_crop"]
+    assert next(iter(report["ops"])).startswith("decode+random_resized_crop")
     assert all(op.keys() >= {"seconds", "calls"} for op in report["ops"].values())
     assert 0 < report["busy_share"] <= 1
 

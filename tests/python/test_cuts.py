@@ -25,9 +25,14 @@ def test_a_run_up_to_a_cut_is_the_chain_up_to_there(photos: Any) -> None:
     for id in (0, 7, 22):
         shorter = cw.folder(photos)
         assert same_at(full.run(id, upto=0, epoch=2), shorter.get(id, epoch=2))
-        for cut, text in enumerate(TRAIN.split(" | "), start=1):
-            shorter = cw.folder(photos).apply(" | ".join(TRAIN.split(" | ")[:cut]))
+        for count, text in enumerate(TRAIN.split(" | "), start=1):
+            shorter = cw.folder(photos).apply(" | ".join(TRAIN.split(" | ")[:count]))
+            cut = count + 1  # decode has one inside
             assert same_at(full.run(id, upto=cut, epoch=2), shorter.get(id, epoch=2)), text
+            assert same_at(full.run(id, upto=text.split("(")[0], epoch=2), shorter.get(id, epoch=2)), text
+        inside = cw.folder(photos).entropy()
+        assert same_at(full.run(id, upto="entropy", epoch=2), inside.get(id, epoch=2))
+        assert same_at(inside.reconstruct().get(id), cw.folder(photos).decode().get(id))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -51,27 +56,27 @@ def test_fusing_and_leaving_out_regions_change_no_byte(seed: int, one_image: Any
 
 @pytest.mark.parametrize("tail", ["to_tensor | normalize", "random_horizontal_flip | to_tensor | normalize"])
 def test_fused_chains_are_reported_as_one(tail: str, photos: Any) -> None:
-    text = "decode | resize([20, 20]) | " + tail.replace("normalize", f"normalize({MEAN}, {STD})")
+    text = "decode | resize([20, 20]) | grayscale(3) | " + tail.replace("normalize", f"normalize({MEAN}, {STD})")
     names = {}
     for fuse in (True, False):
         with cw.DataLoader(cw.folder(photos).apply(text), batch_size=4, fuse=fuse) as loader:
             next(iter(loader))
             names[fuse] = list(loader.stats()["ops"])
     assert names == {
-        True: ["decode", "resize", tail.replace(" | ", "+")],
-        False: ["decode", "resize", *tail.split(" | ")],
+        True: ["decode+resize", "grayscale", tail.replace(" | ", "+")],
+        False: ["entropy", "decode", "resize", "grayscale", *tail.split(" | ")],
     }
 
 
 def test_cuts_say_what_is_stable_and_what_the_fields_are() -> None:
     cuts = cw.parse(TRAIN).cuts()
-    assert [cut["cut"] for cut in cuts] == list(range(7))
-    assert [cut["after"] for cut in cuts] == [None, *(call.split("(")[0] for call in TRAIN.split(" | "))]
-    assert [cut["stable"] for cut in cuts] == [True, True, True, False, False, False, False]
+    assert [cut["cut"] for cut in cuts] == list(range(8))
+    assert [cut["after"] for cut in cuts] == [None, "entropy", *(call.split("(")[0] for call in TRAIN.split(" | "))]
+    assert [cut["stable"] for cut in cuts] == [True, True, True, True, False, False, False, False]
     shapes = [(c["fields"]["image"]["dtype"], c["fields"]["image"]["shape"]) for c in cuts]
-    assert shapes[:3] == [("uint8", [None]), ("uint8", [None, None, 3]), ("uint8", [None, None, 3])]
-    assert shapes[3:5] == [("uint8", [32, 32, 3])] * 2
-    assert shapes[5:] == [("float32", [3, 32, 32])] * 2
+    assert shapes[:4] == [("uint8", [None])] * 2 + [("uint8", [None, None, 3])] * 2
+    assert shapes[4:6] == [("uint8", [32, 32, 3])] * 2
+    assert shapes[6:] == [("float32", [3, 32, 32])] * 2
 
 
 def test_stable_cuts_are_the_same_in_every_epoch(photos: Any) -> None:
@@ -83,19 +88,19 @@ def test_stable_cuts_are_the_same_in_every_epoch(photos: Any) -> None:
 
 def test_padding_of_a_random_crop_is_a_stable_cut_of_its_own(one_image: Any) -> None:
     ds = one_image(9, 9).decode().random_crop(12, padding=4)
-    assert [(cut["name"], cut["stable"]) for cut in ds.cuts()[2:]] == [("pad", True), ("random_crop", False)]
+    assert [(cut["name"], cut["stable"]) for cut in ds.cuts()[3:]] == [("pad", True), ("random_crop", False)]
     assert ds.run(0, upto="pad")["image"].shape == (17, 17, 3)
 
 
 def test_cuts_have_names() -> None:
     pipeline = cw.parse("decode | resize(8) | resize(9) | center_crop(4) | resize(5)")
     assert [cut["name"] for cut in pipeline.cuts()] == [
-        "source", "decode", "resize", "resize#2", "center_crop", "resize#3",
+        "source", "entropy", "decode", "resize", "resize#2", "center_crop", "resize#3",
     ]  # fmt: skip
     for cut in pipeline.cuts():
         assert pipeline.cut(cut["name"]) == pipeline.cut(str(cut["cut"])) == cut["cut"]
-    for unknown in ("resize#4", "flip", "6", "-1", ""):
-        with pytest.raises(ValueError, match=r"no cut .*known: 0\.\.5, source decode resize resize#2"):
+    for unknown in ("resize#4", "flip", "7", "-1", ""):
+        with pytest.raises(ValueError, match=r"no cut .*known: 0\.\.6, source entropy decode resize resize#2"):
             pipeline.cut(unknown)
 
 
@@ -165,7 +170,7 @@ def test_refusals_name_the_thing_and_the_way_out(text: str, message: str) -> Non
 @pytest.mark.parametrize("op", [op["name"] for op in _core.ops()])
 def test_every_parameter_is_in_the_fingerprint(op: str) -> None:
     definition = next(one for one in _core.ops() if one["name"] == op)
-    start = {"decode": "", "normalize": "decode | to_tensor"}.get(op, "decode")
+    start = {"decode": "", "entropy": "", "reconstruct": "entropy", "normalize": "decode | to_tensor"}.get(op, "decode")
     rng = random.Random(1)
     chosen = {p["name"]: value(rng, op, p["name"]) for p in definition["params"]}
     chosen |= {"size": 16} if op == "resize" else {}  # one number: max_size goes with it
@@ -182,7 +187,7 @@ def test_fingerprints_tell_order_and_data_apart(photos: Any, one_image: Any) -> 
     ds = cw.folder(photos)
     assert ds.fingerprint == cw.folder(photos).fingerprint
     assert len({ds.fingerprint, ds.decode().fingerprint, one_image(3, 3).fingerprint, one_image(3, 4).fingerprint}) == 4
-    assert [c["fingerprint"] for c in cw.parse(TRAIN).cuts()][:3] == [
+    assert [c["fingerprint"] for c in cw.parse(TRAIN).cuts()][:4] == [
         c["fingerprint"] for c in cw.parse("decode | resize(40)").cuts()
     ]
 

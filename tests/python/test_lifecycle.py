@@ -188,7 +188,7 @@ import os, signal, threading, cutwater as cw
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 slow = cw.files([{slow.path(0)!r}] * 64).decode().resize((8, 8))
 loader = cw.DataLoader(slow, batch_size=64, num_workers=1, output="numpy")
-made = lambda: loader.stats()["ops"]["decode"]["calls"]
+made = lambda: loader.stats()["ops"]["decode+resize"]["calls"]
 def interrupt():
     while made() == 0: pass
     os.kill(os.getpid(), signal.SIGINT)

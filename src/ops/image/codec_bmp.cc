@@ -251,7 +251,7 @@ class RleReader {
 };
 
 void write_rows(const BmpImage& image, const std::uint8_t* rows, std::int64_t stride,
-                const RowWriter& writer) {
+                const PatchWriter& writer) {
   for (std::int64_t i = 0; i < image.height; ++i) {
     writer.write(rows + i * stride, image.top_down ? i : image.height - 1 - i, 0, image.width);
   }
@@ -275,7 +275,7 @@ void decode_bmp(Bytes file, const TensorSpan& out) {
   if (image.is_rle()) {
     const std::vector<std::uint8_t> values = RleReader(file, image).read();
     image.layout.bits = 8;
-    write_rows(image, values.data(), image.width, RowWriter(out, image.layout, image.palette));
+    write_rows(image, values.data(), image.width, PatchWriter(out, image.layout, image.palette));
     return;
   }
   const std::int64_t row_bytes = image.layout.row_bytes(image.width);
@@ -287,7 +287,7 @@ void decode_bmp(Bytes file, const TensorSpan& out) {
            " bytes are there");
   }
   write_rows(image, file.data() + image.data_at, image.stride,
-             RowWriter(out, image.layout, image.palette));
+             PatchWriter(out, image.layout, image.palette));
 }
 
 }  // namespace cutwater::image

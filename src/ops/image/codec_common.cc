@@ -114,7 +114,7 @@ void unpack(const PixelLayout& layout, const Palette& palette, const std::uint8_
   }
 }
 
-void RowWriter::fill(std::size_t value) const {
+void PatchWriter::fill(std::size_t value) const {
   std::array<std::uint8_t, 3> color{};
   if (layout_.kind == PixelLayout::Kind::kIndexed) palette_.put(value, color.data());
   const Region& region = out_.present();
@@ -126,8 +126,8 @@ void RowWriter::fill(std::size_t value) const {
   }
 }
 
-void RowWriter::write(const std::uint8_t* row, std::int64_t y, std::int64_t left,
-                      std::int64_t width) const {
+void PatchWriter::write(const std::uint8_t* row, std::int64_t y, std::int64_t left,
+                        std::int64_t width) const {
   const Region& region = out_.present();
   if (y < region.top || y >= region.top + region.height) return;
   const std::int64_t first = std::max(left, region.left);
@@ -135,8 +135,8 @@ void RowWriter::write(const std::uint8_t* row, std::int64_t y, std::int64_t left
   if (count > 0) unpack(layout_, palette_, row, first - left, count, out_.pixel(y, first));
 }
 
-void RowWriter::write_sparse(const std::uint8_t* row, std::int64_t y, std::int64_t left,
-                             std::int64_t step, std::int64_t count) const {
+void PatchWriter::write_sparse(const std::uint8_t* row, std::int64_t y, std::int64_t left,
+                               std::int64_t step, std::int64_t count) const {
   const Region& region = out_.present();
   if (y < region.top || y >= region.top + region.height) return;
   const std::int64_t skipped = std::max<std::int64_t>(0, (region.left - left + step - 1) / step);

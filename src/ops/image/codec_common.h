@@ -84,9 +84,9 @@ void unpack(const PixelLayout& layout, const Palette& palette, const std::uint8_
             std::int64_t first, std::int64_t count, std::uint8_t* out, std::int64_t out_step = 3);
 
 // A rectangle of rows placed at (left, top) of the image is written where out.present() has it.
-class RowWriter {
+class PatchWriter {
  public:
-  RowWriter(const TensorSpan& out, const PixelLayout& layout, const Palette& palette)
+  PatchWriter(const TensorSpan& out, const PixelLayout& layout, const Palette& palette)
       : out_(out), layout_(layout), palette_(palette) {}
 
   // Sets all that is present to one colour, that of pixel value 0 unless given.

@@ -145,7 +145,7 @@ class CodeReader {
 // Collects pixel values to rows, in the order of an interlaced frame if it is one.
 class RowSink {
  public:
-  RowSink(const GifFrame& frame, const RowWriter& writer)
+  RowSink(const GifFrame& frame, const PatchWriter& writer)
       : place_(frame.place),
         interlaced_(frame.interlaced),
         writer_(writer),
@@ -171,7 +171,7 @@ class RowSink {
  private:
   const Region place_;
   const bool interlaced_;
-  const RowWriter& writer_;
+  const PatchWriter& writer_;
   std::vector<std::uint8_t> row_;
   std::size_t x_ = 0;
   std::int64_t y_ = 0, step_;
@@ -280,7 +280,7 @@ void decode_gif(Bytes file, const TensorSpan& out) {
     refuse("GIF has codes of " + std::to_string(frame.code_bits) + " bits, above 12");
   }
   const PixelLayout layout{PixelLayout::Kind::kIndexed, 8, {}};
-  const RowWriter writer(out, layout, frame.palette);
+  const PatchWriter writer(out, layout, frame.palette);
   writer.fill(frame.background);
   RowSink sink(frame, writer);
   LzwDecoder(frame.code_bits, CodeReader(file, frame.data_at)).decode(sink);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG pixels, by our own decoder where the scan is sound and usual, else by libjpeg-turbo. Pillow
+// JPEG pixels by libjpeg-turbo, for what our own decoder leaves to it (jpeg_baseline.h). Pillow
 // feeds libjpeg in blocks and lets it suspend; whether a damaged file is refused depends on that,
 // so the same is done here. A scan that is closed by the end marker is decoded only where its
 // pixels are asked for.
@@ -12,14 +12,11 @@
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h needs it first
 #include <cstring>
-#include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ops/image/codec_common.h"
-#include "ops/image/jpeg_baseline.h"
 
 namespace cutwater::image {
 namespace {
@@ -123,18 +120,21 @@ std::size_t skip_scan(Bytes file, std::size_t at, OnRestart on_restart) {
   return file.size();
 }
 
-// The scan's data, if they are closed by the end marker with nothing else within them. libjpeg then
+// Whether the scan's data are closed by the end marker with nothing else within them. libjpeg then
 // never runs out of data and never fails: a damaged code only warns. So such a file is accepted
-// whatever part of it is decoded.
-std::optional<Bytes> closed_scan(Bytes file, std::size_t at, bool has_restarts) {
+// whatever part of it is decoded. Not so with fill bytes in the data: what libjpeg makes of those
+// depends on where the blocks that it is fed begin.
+bool closed_scan(Bytes file, std::size_t at, bool has_restarts) {
   int expected = 0;
   bool in_sequence = true;
   const std::size_t end = skip_scan(file, at, [&](int number) {
     in_sequence = in_sequence && has_restarts && number == expected;
     expected = (expected + 1) % 8;
   });
-  if (!in_sequence || end == file.size() || file[end] != kEoi) return std::nullopt;
-  return file.subspan(at, end - 1 - at);  // without the marker's FF
+  if (!in_sequence || end == file.size() || file[end] != kEoi) return false;
+  constexpr std::array<std::uint8_t, 2> kFill = {0xFF, 0xFF};
+  const Bytes data = file.subspan(at, end - at);
+  return std::search(data.begin(), data.end(), kFill.begin(), kFill.end()) == data.end();
 }
 
 void check_scans(Bytes file, std::size_t at, std::int64_t limit) {
@@ -167,12 +167,8 @@ class JpegDecoder {
 
   void run() {
     jpeg_.call([&] { read_header(); });
-    std::optional<Bytes> scan;
-    if (frame_.single_scan() && !info_.arith_code)
-      scan = closed_scan(file_, frame_.scan_at, info_.restart_interval != 0);
-    if (scan && decode_ourselves(*scan)) return;
-
-    const bool closed = scan.has_value();
+    const bool closed = frame_.single_scan() && !info_.arith_code &&
+                        closed_scan(file_, frame_.scan_at, info_.restart_interval != 0);
     jpeg_.call([&] { start(); });
     if (closed) jpeg_.widen_fully();
     const Region& region = out_.present();
@@ -201,72 +197,6 @@ class JpegDecoder {
     while (!jpeg_start_decompress(&info_)) {
       if (!jpeg_.widen()) refuse("JPEG data end early: the last scan is not complete");
     }
-  }
-
-  // Gray and YCbCr with chroma of at most half the size, without restarts: nearly all there is.
-  bool decode_ourselves(Bytes data) const {
-    const auto count = static_cast<std::size_t>(info_.num_components);
-    const J_COLOR_SPACE space = info_.jpeg_color_space;
-    const bool sequential = info_.restart_interval == 0 && info_.Ss == 0 && info_.Se == 63 &&
-                            info_.Ah == 0 && info_.Al == 0;
-    if (!sequential ||
-        !((count == 1 && space == JCS_GRAYSCALE) || (count == 3 && space == JCS_YCbCr)))
-      return false;
-
-    // Kept between images: building them touches some 40 KB.
-    thread_local std::array<HuffmanCodes, NUM_HUFF_TBLS> dc;
-    thread_local std::array<AcTable, NUM_HUFF_TBLS> ac;
-    std::array<bool, NUM_HUFF_TBLS> dc_built{}, ac_built{};
-    std::array<BaselineScan::Component, 3> components;
-    for (std::size_t c = 0; c < count; ++c) {
-      const jpeg_component_info& info = info_.comp_info[c];
-      // libjpeg has not looked at these numbers yet: they are whatever the file says.
-      const auto in_range = [](int number, int tables) { return number >= 0 && number < tables; };
-      if (!in_range(info.quant_tbl_no, NUM_QUANT_TBLS) ||
-          !in_range(info.dc_tbl_no, NUM_HUFF_TBLS) || !in_range(info.ac_tbl_no, NUM_HUFF_TBLS))
-        return false;
-      const JQUANT_TBL* quantizer = info_.quant_tbl_ptrs[info.quant_tbl_no];
-      const auto dc_no = static_cast<std::size_t>(info.dc_tbl_no);
-      const auto ac_no = static_cast<std::size_t>(info.ac_tbl_no);
-      const JHUFF_TBL *dc_codes = info_.dc_huff_tbl_ptrs[dc_no],
-                      *ac_codes = info_.ac_huff_tbl_ptrs[ac_no];
-      const bool usual =
-          count == 1 || (c == 0 ? info.h_samp_factor <= 2 && info.v_samp_factor <= 2
-                                : info.h_samp_factor == 1 && info.v_samp_factor == 1);
-      if (!usual || quantizer == nullptr || dc_codes == nullptr || ac_codes == nullptr ||
-          info_.cur_comp_info[c] != &info)
-        return false;
-      if (!std::exchange(dc_built[dc_no], true) && !build(*dc_codes, dc[dc_no])) return false;
-      if (!std::exchange(ac_built[ac_no], true) && !build(*ac_codes, ac[ac_no])) return false;
-
-      BaselineScan::Component& component = components[c];
-      component.h = count == 1 ? 1 : info.h_samp_factor;  // a scan of one component has no MCUs
-      component.v = count == 1 ? 1 : info.v_samp_factor;
-      component.dc_table = info.dc_tbl_no;
-      component.ac_table = info.ac_tbl_no;
-      for (std::size_t k = 0; k < 64; ++k) {
-        if (quantizer->quantval[k] > 32767) return false;
-        component.quantizer[k] = static_cast<std::int16_t>(quantizer->quantval[k]);
-      }
-      // libjpeg refuses a scan whose DC codes have sizes that no picture has.
-      if (*std::max_element(dc_codes->huffval, dc_codes->huffval + code_count(*dc_codes)) > 15)
-        return false;
-    }
-    return decode_baseline(
-        {header_.width, header_.height, std::span(components).first(count), dc, ac, data}, out_);
-  }
-
-  static std::size_t code_count(const JHUFF_TBL& table) {
-    std::size_t count = 0;
-    for (std::size_t length = 1; length <= 16; ++length) count += table.bits[length];
-    return std::min<std::size_t>(count, 256);
-  }
-
-  template <class Codes>
-  static bool build(const JHUFF_TBL& table, Codes& codes) {
-    const std::size_t count = code_count(table);
-    return count > 0 && codes.build(std::span<const std::uint8_t, 16>(table.bits + 1, 16),
-                                    {table.huffval, count});
   }
 
   // Narrows decoding to the columns asked for. Upsampling looks at the neighbours of a pixel, and

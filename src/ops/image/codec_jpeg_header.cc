@@ -115,6 +115,7 @@ std::int64_t scratch_bytes(const JpegFrame& frame) {
   if (frame.single_scan())
     return bytes + frame.components * (mcus_across * 8 * max_h + 128) *
                        (mcus_down * 8 * max_v + 2 * 80 * max_v);
+  bytes += frame.width * frame.height * 3;  // the pixels, before their rows are read
   for (int i = 0; i < frame.components; ++i) {
     const JpegFrame::Component& c = frame.sampling[static_cast<std::size_t>(i)];
     bytes += mcus_across * c.h * mcus_down * c.v * 64 * 2;

@@ -106,7 +106,7 @@ class Inflater {
   bool ended_ = false;
 };
 
-void decode_rows(PngChunks& chunks, const RowWriter& writer) {
+void decode_rows(PngChunks& chunks, const PatchWriter& writer) {
   const Region& frame = chunks.frame();
   const PixelLayout& layout = chunks.layout();
   const auto pixel = static_cast<std::size_t>((layout.bits + 7) / 8);
@@ -178,7 +178,7 @@ void decode_png(Bytes file, const Header& header, const TensorSpan& out) {
   const Region& frame = chunks.frame();
   if (frame.width == 0 || frame.height == 0) refuse("PNG animation has an empty first frame");
   const Palette palette = chunks.palette();
-  const RowWriter writer(out, chunks.layout(), palette);
+  const PatchWriter writer(out, chunks.layout(), palette);
   writer.fill();
   decode_rows(chunks, writer);
   chunks.finish();

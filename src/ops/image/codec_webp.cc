@@ -86,7 +86,7 @@ void decode_webp(Bytes file, const Header& header, const TensorSpan& out) {
   // Alpha is dropped, not blended.
   const PixelLayout layout{PixelLayout::Kind::kBytes, 32, {0, 1, 2}};
   const Palette palette;
-  const RowWriter writer(out, layout, palette);
+  const PatchWriter writer(out, layout, palette);
   const Region& region = out.present();
   for (std::int64_t y = region.top; y < region.top + region.height; ++y) {
     writer.write(canvas + y * header.width * 4, y, 0, header.width);

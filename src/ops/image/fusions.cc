@@ -1,44 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbouring image ops as one kernel: [flip +] to_tensor + normalize is one pass,
-// straight into the batch.
+// Neighbouring image ops as one pass, row by row: decode, crop, resize, crop, flip, to_tensor and
+// normalize, or any part of that chain, from the stored bytes straight into the batch.
+#include <optional>
+
+#include "ops/image/encoded_image.h"
 #include "ops/image/flip.h"
 #include "ops/image/image_ops.h"
 #include "ops/image/pixel_values.h"
+#include "ops/image/resizing_ops.h"
 
 namespace cutwater::image {
 namespace {
 
-void normalized_planes(const Normalize& normalize, const TensorView& in, bool mirrored,
-                       const TensorSpan& out) {
-  write_planes(in, normalize.pixel_values(in.dim(2)), mirrored, out);
+// What of the chain is there, by its place among the steps.
+struct RowPass {
+  std::size_t decoding = 0;  // how many steps: none, reconstruct, or entropy and reconstruct
+  std::vector<std::size_t> crops;
+  std::optional<std::size_t> resize, flip, to_tensor, normalize;
+  std::size_t length = 0;
+
+  explicit RowPass(std::span<const Step> steps) {
+    const auto is = [&](std::size_t k, const OpDef& def) {
+      return k < steps.size() && &steps[k].op.def() == &def;
+    };
+    if (is(0, kEntropy) && is(1, kReconstruct)) decoding = 2;
+    if (is(0, kReconstruct)) decoding = 1;
+    std::size_t k = decoding;
+    const auto take = [&](auto&... defs) { return (is(k, defs) || ...); };
+    const auto take_crops = [&] {
+      for (; take(kCenterCrop, kRandomCrop); ++k) crops.push_back(k);
+    };
+    take_crops();
+    if (take(kResize, kRandomResizedCrop)) resize = k++;
+    take_crops();
+    if (take(kRandomHorizontalFlip)) flip = k++;
+    if (take(kToTensor)) to_tensor = k++;
+    if (to_tensor && take(kNormalize)) normalize = k++;
+    // Crops and flips alone are better copied as they are.
+    if (decoding > 0 || resize || to_tensor) length = k;
+  }
+};
+
+std::size_t match(std::span<const Step> steps) { return RowPass(steps).length; }
+
+// The part of its input that step k needs.
+Region needed_by(const FusedSteps& fused, std::size_t k) {
+  const Op& op = fused.steps[k].op;
+  const StepShape& shape = fused.shapes[k];
+  if (op.def().needs == nullptr) return whole(shape.in);
+  return op.def().needs(op.raw(), shape.in, shape.make, fused.drawn[k]);
 }
 
-// A stack of images (five_crop) has no rows x columns x channels to look up: op by op.
-bool one_image(const TensorView& in) { return in.spec().shape.rank() == 3; }
-
-constexpr std::array<const OpDef*, 2> kTensorNormalizeChain = {&kToTensor, &kNormalize};
-void tensor_normalize(std::span<const Step> steps, std::span<const DrawnValues>,
-                      const TensorView& in, const TensorSpan& out) {
-  const auto& normalize = steps[1].op.as<Normalize>();
-  if (one_image(in)) return normalized_planes(normalize, in, false, out);
-  steps[0].op.as<ToTensor>().apply(in, out);
-  normalize.apply(out, out);
+// Not a stack of images (five_crop), and crops that lie within their image.
+bool fits(const FusedSteps& fused) {
+  const RowPass pass(fused.steps);
+  if (pass.decoding == 0 && fused.shapes[0].in.shape.rank() != 3) return false;
+  for (const std::size_t k : pass.crops) {
+    const Region &made = fused.shapes[k].make, read = needed_by(fused, k);
+    if (made.height != read.height || made.width != read.width) return false;
+  }
+  return true;
 }
 
-constexpr std::array<const OpDef*, 3> kFlipTensorNormalizeChain = {&kRandomHorizontalFlip,
-                                                                   &kToTensor, &kNormalize};
-void flip_tensor_normalize(std::span<const Step> steps, std::span<const DrawnValues> drawn,
-                           const TensorView& in, const TensorSpan& out) {
-  FlipDraw draw;
-  std::memcpy(&draw, drawn[0].bytes.data(), sizeof draw);
-  normalized_planes(steps[2].op.as<Normalize>(), in, draw.flip, out);
+// Where the rows come from: `part` is what the step after decoding needs.
+std::unique_ptr<RowReader> rows_of(const FusedSteps& fused, const RowPass& pass,
+                                   const TensorView& in, const Region& part) {
+  if (pass.decoding == 0) return std::make_unique<PixelReader>(in, part);
+  return EncodedImage(in, fused.steps[0].op.as<DecodeOptions>()).rows(part, fused.hint);
+}
+
+Resizing resizing_of(const FusedSteps& fused, const RowPass& pass, const Region& part) {
+  Resizing resizing;
+  if (pass.resize) {
+    const Op& op = fused.steps[*pass.resize].op;
+    const StepShape& shape = fused.shapes[*pass.resize];
+    resizing = &op.def() == &kResize
+                   ? resizing_of_resize(op, shape)
+                   : resizing_of_random_resized_crop(op, fused.drawn[*pass.resize], shape);
+  } else {  // the part as it is
+    resizing.box = part;
+    resizing.height = part.height;
+    resizing.width = part.width;
+    resizing.make = {0, 0, part.height, part.width};
+  }
+  if (pass.flip) {
+    FlipDraw draw;
+    std::memcpy(&draw, fused.drawn[*pass.flip].bytes.data(), sizeof draw);
+    resizing.mirrored = draw.flip;
+    if (draw.flip) resizing.make.left = resizing.width - resizing.make.left - resizing.make.width;
+  }
+  return resizing;
+}
+
+std::unique_ptr<RowWriter> writer_to(const FusedSteps& fused, const RowPass& pass,
+                                     std::int64_t channels, const TensorSpan& out) {
+  if (!pass.to_tensor) return std::make_unique<PixelWriter>(out);
+  const PixelValues values =
+      pass.normalize ? fused.steps[*pass.normalize].op.as<Normalize>().pixel_values(channels)
+                     : PixelValues{};
+  return std::make_unique<FloatPlanesWriter>(values, channels, out.dim(1), out.dim(2),
+                                             reinterpret_cast<float*>(out.bytes()));
+}
+
+void run(const FusedSteps& fused, const TensorView& in, OutputPlace& place) {
+  const RowPass pass(fused.steps);
+  const bool only_decodes = pass.decoding == pass.length;
+  if (only_decodes) {
+    EncodedImage(in, fused.steps[0].op.as<DecodeOptions>()).decode(place.get(), fused.hint);
+    return;
+  }
+  const Region part = needed_by(fused, pass.decoding);
+  const StepShape& first = fused.shapes[pass.decoding];
+  const std::int64_t channels = first.in.shape[2];
+  const auto rows = rows_of(fused, pass, in, part);
+  const auto writer = writer_to(fused, pass, channels, place.get());
+  resample_rows(resizing_of(fused, pass, part), channels, *rows, *writer);
 }
 
 }  // namespace
 
-constinit const std::array<Fusion, 2> kFusions = {{
-    {kTensorNormalizeChain, tensor_normalize},
-    {kFlipTensorNormalizeChain, flip_tensor_normalize},
-}};
+constinit const std::array<Fusion, 1> kFusions = {{{match, fits, run, true}}};
 
 }  // namespace cutwater::image

@@ -12,10 +12,13 @@
 
 namespace cutwater::image {
 
-extern const OpDef kDecode, kResize, kCenterCrop, kFiveCrop, kRandomCrop, kRandomResizedCrop,
-    kRandomHorizontalFlip, kRandomVerticalFlip, kPad, kGrayscale, kToTensor, kNormalize, kToDtype;
+extern const OpDef kDecode, kEntropy, kReconstruct, kResize, kCenterCrop, kFiveCrop, kRandomCrop,
+    kRandomResizedCrop, kRandomHorizontalFlip, kRandomVerticalFlip, kPad, kGrayscale, kToTensor,
+    kNormalize, kToDtype;
 
-inline constexpr std::array<const OpDef*, 13> kOps = {&kDecode,
+inline constexpr std::array<const OpDef*, 15> kOps = {&kDecode,
+                                                      &kEntropy,
+                                                      &kReconstruct,
                                                       &kResize,
                                                       &kCenterCrop,
                                                       &kFiveCrop,
@@ -29,7 +32,7 @@ inline constexpr std::array<const OpDef*, 13> kOps = {&kDecode,
                                                       &kNormalize,
                                                       &kToDtype};
 
-extern const std::array<Fusion, 2> kFusions;
+extern const std::array<Fusion, 1> kFusions;
 
 // The text of an image op's table entry.
 constexpr OpText image_op(std::string_view name, std::string_view doc) {
@@ -41,6 +44,9 @@ void require_image(std::string_view op, const TensorSpec& spec);
 
 // The spec of an image.
 TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t channels);
+
+// Bytes that stand for an image of this spec.
+TensorSpec packed_image_spec(std::int64_t bytes, const TensorSpec& image);
 
 // The same image with other extents.
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width);

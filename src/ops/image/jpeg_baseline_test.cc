@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cutwater/error.h"
-#include "ops/image/codec.h"
+#include "ops/image/encoded_image.h"
 #include "ops/image/jpeg_huffman.h"
 
 namespace cutwater::image {
@@ -78,10 +78,10 @@ Data reference(const Data& file) {
 }
 
 Data ours(const Data& file, const Region& region) {
-  const Header header = read_header(file, {});
-  const TensorSpec spec{DType::kU8, {header.height, header.width, 3}, Layout::kPixels};
+  const TensorSpec stored{DType::kU8, {static_cast<std::int64_t>(file.size())}};
+  const EncodedImage image(TensorView(stored, file.data()), {});
   Data pixels(static_cast<std::size_t>(region.height * region.width * 3));
-  decode_rgb(file, header, {}, TensorSpan(spec, pixels.data(), region, region.width * 3));
+  image.decode(TensorSpan(image.upright(), pixels.data(), region, region.width * 3), nullptr);
   return pixels;
 }
 
@@ -202,28 +202,37 @@ TEST(HuffmanCodes, RefusesTablesThatAreNoCode) {
   EXPECT_FALSE(codes.build(crowded, values)) << "the code of all ones is reserved";
   EXPECT_FALSE(codes.build(cut_short, values)) << "more codes than values";
   EXPECT_TRUE(codes.build(fine, values));
-  EXPECT_EQ(codes.find(0b0111'1111'1111'1111).value, 1);
-  EXPECT_EQ(codes.find(0b1011'1111'1111'1111).value, 2);
-  EXPECT_EQ(codes.find(0b1111'1111'1111'1111).length, 0);
+  EXPECT_EQ(codes.find(0b0111ULL << 60).value, 1);
+  EXPECT_EQ(codes.find(0b1011ULL << 60).value, 2);
+  EXPECT_EQ(codes.find(0b1111ULL << 60).length, 0);
 }
 
-TEST(BitReader, SaysWhenMoreWasTakenThanThereIs) {
+TEST(BitReader, TakesAndSeeks) {
   Data bytes(2 + BitReader::kPadding, 0);
   bytes[0] = 0b1010'0101;
-  BitReader reader(std::span<const std::uint8_t>(bytes).first(2));
+  bytes[1] = 0b1100'0000;
+  BitReader reader(bytes.data(), 0);
   reader.refill();
-  EXPECT_EQ(reader.peek(4), 0b1010U);
-  reader.take(16);
-  EXPECT_FALSE(reader.overrun());
-  reader.give_back(12);
-  EXPECT_EQ(reader.peek(4), 0b0101U);
-  reader.take(13);
-  EXPECT_TRUE(reader.overrun());
-  for (int i = 0; i < 1000; ++i) {  // far beyond the end: zeros, and still an overrun
-    reader.refill();
-    reader.take(30);
-    ASSERT_TRUE(reader.overrun());
-  }
+  EXPECT_EQ(reader.bits() >> 60, 0b1010U);
+  reader.take(6);
+  EXPECT_EQ(reader.position(), 6);
+  EXPECT_EQ(reader.bits() >> 60, 0b0111U);
+  reader.seek(3);
+  EXPECT_EQ(reader.position(), 3);
+  EXPECT_EQ(reader.bits() >> 59, 0b00101U);
+  reader.refill();
+  reader.take(30);
+  EXPECT_EQ(reader.position(), 33) << "zeros behind the end can be taken, too";
+}
+
+TEST(Extended, IsTheNumberThatJpegMeans) {
+  for (unsigned size = 0; size <= 11; ++size)
+    for (int bits = 0; bits < 1 << size; ++bits) {
+      const int expected = size > 0 && bits < 1 << (size - 1) ? bits - (1 << size) + 1 : bits;
+      const std::uint64_t top =
+          size == 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(bits) << (64 - size);
+      ASSERT_EQ(extended(top, size), expected) << size << " " << bits;
+    }
 }
 
 }  // namespace

@@ -31,10 +31,11 @@ bool HuffmanCodes::build(std::span<const std::uint8_t, 16> counts,
   return true;
 }
 
-HuffmanCodes::Symbol HuffmanCodes::find_long(std::uint64_t next16) const {
+HuffmanCodes::Symbol HuffmanCodes::find_long(std::uint64_t bits) const {
+  const auto next16 = static_cast<std::int32_t>(bits >> 48);
   for (int length = kTableBits + 1; length <= 16; ++length) {
     const auto at = static_cast<std::size_t>(length);
-    const std::int32_t index = static_cast<std::int32_t>(next16 >> (16 - length)) - first_code_[at];
+    const std::int32_t index = (next16 >> (16 - length)) - first_code_[at];
     if (index >= 0 && index < code_count_[at])
       return {
           static_cast<std::uint8_t>(length),
@@ -47,33 +48,32 @@ bool AcTable::build(std::span<const std::uint8_t, 16> counts,
                     std::span<const std::uint8_t> values) {
   if (!codes_.build(counts, values)) return false;
 
-  // The symbol at the front of 16 bits, of which `room` are known. No bits: it does not fit.
+  // The symbol at the top of the bits, of which `room` are known. No bits: it does not fit.
   struct One {
-    int bits = 0, advance = 0, value = 0;
+    unsigned bits = 0, advance = 0;
+    int value = 0;
   };
-  const auto one = [this](std::uint32_t next16, int room) -> One {
-    const HuffmanCodes::Symbol symbol = codes_.find(next16);
-    const int size = symbol.value & 15;
+  const auto one = [this](std::uint64_t bits, unsigned room) -> One {
+    const HuffmanCodes::Symbol symbol = codes_.find(bits);
+    const unsigned size = symbol.value & 15;
     if (symbol.length == 0 || symbol.length + size > room) return {};
-    const std::uint32_t extra = (next16 << symbol.length & 0xffffU) >> (16 - size);
-    return {symbol.length + size, advance(symbol.value), extended(extra, size)};
+    return {symbol.length + size, advance(symbol.value), extended(bits << symbol.length, size)};
   };
 
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const auto next16 = static_cast<std::uint32_t>(i << (16 - kBits));
-    Entry& entry = entries_[i];
-    entry = {};
-    const One first = one(next16, kBits);
-    if (first.bits == 0) continue;
-    entry.first_bits = entry.total_bits = static_cast<std::uint8_t>(first.bits);
-    entry.first_advance = entry.total_advance = static_cast<std::uint8_t>(first.advance);
-    entry.first_value = entry.second_value = static_cast<std::int16_t>(first.value);
-    if (first.advance == kEndOfBlock || first.bits == kBits) continue;
-    const One second = one(next16 << first.bits & 0xffffU, kBits - first.bits);
-    if (second.bits == 0) continue;
-    entry.total_bits = static_cast<std::uint8_t>(first.bits + second.bits);
-    entry.total_advance = static_cast<std::uint8_t>(first.advance + second.advance);
-    entry.second_value = static_cast<std::int16_t>(second.value);
+    const std::uint64_t bits = static_cast<std::uint64_t>(i) << (64 - kBits);
+    const One first = one(bits, kBits);
+    One second;
+    if (first.bits > 0 && first.advance != kEndOfBlock && first.bits < kBits)
+      second = one(bits << first.bits, kBits - first.bits);
+    if (first.bits == 0)
+      entries_[i] = {};
+    else if (second.bits == 0)
+      entries_[i] = {first.bits,    first.bits,  first.advance,
+                     first.advance, first.value, first.value};
+    else
+      entries_[i] = {first.bits + second.bits,       first.bits,  first.advance,
+                     first.advance + second.advance, first.value, second.value};
   }
   return true;
 }

@@ -10,18 +10,15 @@
 
 namespace cutwater::image {
 
-// The bits of a scan without its stuffing, most significant first. Reading past the end gives
-// zeros.
+// The bits of a scan without its stuffing, most significant first.
 class BitReader {
  public:
-  static constexpr std::size_t kPadding = 64;  // readable zero bytes that must follow the data
+  // Readable zero bytes that must follow the data: more than one MCU can take.
+  static constexpr std::size_t kPadding = 4096;
 
-  // REQUIRES: kPadding zero bytes lie behind `data`.
-  explicit BitReader(std::span<const std::uint8_t> data)
-      : begin_(data.data()),
-        next_(data.data()),
-        last_(data.data() + data.size() + kPadding - sizeof(std::uint64_t)),
-        end_bits_(static_cast<std::int64_t>(data.size()) * 8) {}
+  BitReader() = default;
+  // REQUIRES: kPadding zero bytes lie behind the data; what is read of them is less than that.
+  BitReader(const std::uint8_t* data, std::int64_t at_bit) : begin_(data) { seek(at_bit); }
 
   // At least 56 bits can be looked at and taken until the next refill.
   void refill() {
@@ -30,44 +27,39 @@ class BitReader {
     if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
     bits_ |= word >> count_;
     next_ += (63 - count_) >> 3;
-    if (next_ > last_) next_ = last_;  // far beyond the end: overrun() says so
     count_ |= 56;
   }
-  std::uint64_t peek(int n) const { return bits_ >> (64 - n); }  // REQUIRES: 1 <= n
-  void take(int n) {
-    bits_ <<= n;
-    count_ -= n;
+  // The next bits, from the top.
+  std::uint64_t bits() const { return bits_; }
+  void take(unsigned n) {  // only the lowest six bits of n count
+    bits_ <<= n & 63;
+    count_ -= static_cast<int>(n & 63);
   }
-  // Undoes the last take(n), partly or whole.
-  void give_back(int n) {
-    const std::int64_t at = position() - n;
-    next_ = begin_ + at / 8;
+  std::int64_t position() const { return (next_ - begin_) * 8 - count_; }  // bits taken so far
+  void seek(std::int64_t at_bit) {
+    next_ = begin_ + at_bit / 8;
     bits_ = 0;
     count_ = 0;
     refill();
-    take(static_cast<int>(at % 8));
+    take(static_cast<unsigned>(at_bit % 8));
   }
-  // More was taken than there is.
-  bool overrun() const { return position() > end_bits_; }
 
  private:
-  std::int64_t position() const { return (next_ - begin_) * 8 - count_; }  // bits taken so far
-
-  std::uint64_t bits_ = 0;  // the next bits, from the top; valid: count_
-  int count_ = 0;
-  const std::uint8_t* begin_;
-  const std::uint8_t* next_;
-  const std::uint8_t* last_;
-  std::int64_t end_bits_;
+  std::uint64_t bits_ = 0;
+  int count_ = 0;  // of the bits that are valid
+  const std::uint8_t* begin_ = nullptr;
+  const std::uint8_t* next_ = nullptr;
 };
 
-// A number of `size` bits as JPEG writes it: the upper half is positive, the lower half negative.
-inline int extended(std::uint64_t bits, int size) {
-  const int value = static_cast<int>(bits);
-  return size > 0 && value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
+// The number in the top `size` bits as JPEG writes it: the upper half is positive, the lower half
+// negative. Without a branch: which half it is, is anyone's guess.
+inline int extended(std::uint64_t bits, unsigned size) {
+  const auto value = static_cast<std::uint32_t>((bits >> 1) >> (63 - size));
+  const auto lower = static_cast<std::uint32_t>(~(static_cast<std::int64_t>(bits) >> 63));
+  return static_cast<int>(value + (((lower << size) + 1) & lower));
 }
 
-// One code table. What the tables below cannot hold is found bit by bit.
+// One code table. What its look-up table cannot hold is found length by length.
 class HuffmanCodes {
  public:
   struct Symbol {
@@ -78,16 +70,16 @@ class HuffmanCodes {
   // counts[i]: codes of i + 1 bits; values in code order. False: not a code that JPEG allows.
   bool build(std::span<const std::uint8_t, 16> counts, std::span<const std::uint8_t> values);
 
-  // The symbol at the front of the next 16 bits.
-  Symbol find(std::uint64_t next16) const {
-    const Symbol near = table_[next16 >> (16 - kTableBits)];
-    return near.length != 0 ? near : find_long(next16);
+  // The symbol at the top of the bits.
+  Symbol find(std::uint64_t bits) const {
+    const Symbol near = table_[bits >> (64 - kTableBits)];
+    return near.length != 0 ? near : find_long(bits);
   }
 
   static constexpr int kTableBits = 9;
 
  private:
-  Symbol find_long(std::uint64_t next16) const;
+  Symbol find_long(std::uint64_t bits) const;
 
   std::array<Symbol, 1 << kTableBits> table_{};
   std::array<std::int32_t, 18> first_code_{}, first_value_{}, code_count_{};  // per length
@@ -98,24 +90,40 @@ class HuffmanCodes {
 class AcTable {
  public:
   static constexpr int kBits = 10;
-  static constexpr int kEndOfBlock = 128;  // an advance beyond any coefficient
+  static constexpr unsigned kEndOfBlock = 128;  // an advance beyond any coefficient
 
-  struct Entry {
-    std::uint8_t total_bits = 0;  // 0: decode one symbol the long way
-    std::uint8_t first_bits = 0;
-    std::uint8_t first_advance = 0;  // coefficients to go on, this one included
-    std::uint8_t total_advance = 0;
-    std::int16_t first_value = 0, second_value = 0;
+  // Packed into one word, so that a look-up is one load. Zero: decode one symbol the long way.
+  class Entry {
+   public:
+    Entry() = default;
+    Entry(unsigned total_bits, unsigned first_bits, unsigned first_advance, unsigned total_advance,
+          int first_value, int second_value)
+        : word_(total_bits | first_advance << 8 | total_advance << 16 |
+                static_cast<std::uint64_t>(first_bits) << 24 |
+                static_cast<std::uint64_t>(static_cast<std::uint16_t>(first_value)) << 32 |
+                static_cast<std::uint64_t>(static_cast<std::uint16_t>(second_value)) << 48) {}
+    bool known() const { return word_ != 0; }
+    // In the lowest six bits: what BitReader::take looks at.
+    unsigned total_bits() const { return static_cast<unsigned>(word_); }
+    unsigned first_bits() const { return static_cast<unsigned>(word_ >> 24) & 63; }
+    // Coefficients to go on, this one included.
+    unsigned first_advance() const { return static_cast<unsigned>(word_ >> 8) & 255; }
+    unsigned total_advance() const { return static_cast<unsigned>(word_ >> 16) & 255; }
+    std::int16_t first_value() const { return static_cast<std::int16_t>(word_ >> 32); }
+    std::int16_t second_value() const { return static_cast<std::int16_t>(word_ >> 48); }
+
+   private:
+    std::uint64_t word_ = 0;
   };
 
   bool build(std::span<const std::uint8_t, 16> counts, std::span<const std::uint8_t> values);
 
-  const Entry& look_up(const BitReader& reader) const { return entries_[reader.peek(kBits)]; }
+  Entry look_up(std::uint64_t bits) const { return entries_[bits >> (64 - kBits)]; }
   const HuffmanCodes& codes() const { return codes_; }
 
   // How far a symbol (run and size) moves on.
-  static int advance(std::uint8_t symbol) {
-    const int run = symbol >> 4, size = symbol & 15;
+  static unsigned advance(std::uint8_t symbol) {
+    const unsigned run = symbol >> 4, size = symbol & 15;
     if (size == 0 && run != 15) return kEndOfBlock;
     return run + 1;
   }

@@ -6,6 +6,7 @@
 #include "ops/image/image_ops.h"
 #include "ops/image/portable_math.h"
 #include "ops/image/resample.h"
+#include "ops/image/resizing_ops.h"
 
 namespace cutwater::image {
 namespace {
@@ -92,9 +93,11 @@ struct RandomResizedCrop {
     require_image("random_resized_crop", in.spec());
     return resized(in.spec(), size.height, size.width_or_square());
   }
+  Resizing resizing(const Draw& draw, const Region& out) const {
+    return {draw.box(), size.height, size.width_or_square(), {interpolation, pillow}, out};
+  }
   Region needs(const TensorSpec&, const Draw& draw, const Region& out) const {
-    return resample_needs(draw.box(), size.height, size.width_or_square(), {interpolation, pillow},
-                          out);
+    return resample_needs(resizing(draw, out));
   }
   void apply(const TensorView& in, const Draw& draw, const TensorSpan& out) const {
     resample(in, draw.box(), {interpolation, pillow}, out);
@@ -102,6 +105,13 @@ struct RandomResizedCrop {
 };
 
 }  // namespace
+
+Resizing resizing_of_random_resized_crop(const Op& op, const DrawnValues& drawn,
+                                         const StepShape& shape) {
+  RandomResizedCrop::Draw draw;
+  std::memcpy(&draw, drawn.bytes.data(), sizeof draw);
+  return op.as<RandomResizedCrop>().resizing(draw, shape.make);
+}
 
 constinit const OpDef kRandomResizedCrop = define_op<RandomResizedCrop>(
     image_op("random_resized_crop", "Cut out a box of random size and shape, and resize it."));

@@ -3,6 +3,7 @@
 // a Pillow image (antialiased, exact to the bit).
 #include "ops/image/image_ops.h"
 #include "ops/image/resample.h"
+#include "ops/image/resizing_ops.h"
 
 namespace cutwater::image {
 namespace {
@@ -66,10 +67,12 @@ struct Resize {
     return width <= height ? resized(in.spec(), new_longer, new_shorter)
                            : resized(in.spec(), new_shorter, new_longer);
   }
-  Region needs(const TensorSpec& in, const Region& out) const {
+  Resizing resizing(const TensorSpec& in, const Region& out) const {
     const TensorSpec result = out_spec(TensorView(in, nullptr));
-    return resample_needs(whole(in), result.shape[0], result.shape[1], {interpolation, pillow},
-                          out);
+    return {whole(in), result.shape[0], result.shape[1], {interpolation, pillow}, out};
+  }
+  Region needs(const TensorSpec& in, const Region& out) const {
+    return resample_needs(resizing(in, out));
   }
   void apply(const TensorView& in, const TensorSpan& out) const {
     resample(in, whole(in.spec()), {interpolation, pillow}, out);
@@ -77,6 +80,10 @@ struct Resize {
 };
 
 }  // namespace
+
+Resizing resizing_of_resize(const Op& op, const StepShape& shape) {
+  return op.as<Resize>().resizing(shape.in, shape.make);
+}
 
 constinit const OpDef kResize = define_op<Resize>(image_op("resize", "Resize, with antialiasing."));
 

@@ -46,7 +46,7 @@ class FloatPlanesWriter final : public RowWriter {
   void put(const PlanarRow& row) override;
 
  private:
-  const PixelValues& values_;
+  const PixelValues values_;
   std::size_t channels_;
   std::int64_t plane_, width_;
   float* next_;
@@ -60,7 +60,7 @@ class FloatPixelsWriter final : public RowWriter {
   void put(const PlanarRow& row) override;
 
  private:
-  const PixelValues& values_;
+  const PixelValues values_;
   std::int64_t channels_, width_;
   float* next_;
 };

@@ -125,7 +125,7 @@ struct ToDtype {
       throw Error(Code::kInvalidArgument,
                   "to_dtype: " + std::string(name_of(from)) + " cannot be scaled to " +
                       std::string(name_of(dtype)) + " without loss; go through uint8 or int16");
-    if (in.spec().shape.rank() == 1)
+    if (in.spec().shape.rank() == 1 || in.spec().layout == Layout::kPacked)
       throw Error(Code::kInvalidArgument,
                   "to_dtype: needs pixels, got stored bytes; put decode before it");
     return {dtype, in.spec().shape, in.spec().layout};

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/image/encoded_image.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/image/codec_common.h"
+#include "ops/image/coefficients.h"
+#include "ops/image/image_ops.h"
+#include "ops/image/jpeg_baseline.h"
+#include "ops/image/row_adapters.h"
+
+namespace cutwater::image {
+namespace {
+
+JpegPlanes& planes() {
+  thread_local JpegPlanes kept;
+  return kept;
+}
+
+// Rows of pixels that it holds.
+class HeldRows final : public RowReader {
+ public:
+  HeldRows(const TensorSpec& spec, const Region& region)
+      : pixels_(static_cast<std::size_t>(region.height * region.width * 3)),
+        span_(spec, pixels_.data(), region, region.width * 3) {}
+
+  const TensorSpan& span() const { return span_; }
+  PlanarRow next() override {
+    if (!rows_) rows_.emplace(span_, span_.present());
+    return rows_->next();
+  }
+
+ private:
+  Buffer pixels_;
+  TensorSpan span_;
+  std::optional<PixelReader> rows_;
+};
+
+Header header_of(Bytes bytes, const Limits& limits, bool is_form) {
+  if (!is_form) return read_header(bytes, limits);
+  const CoefficientForm form(bytes);
+  const JpegGeometry& geometry = form.geometry();
+  check_size(Format::kJpeg, geometry.width, geometry.height, limits);
+  return {.format = Format::kJpeg,
+          .height = geometry.height,
+          .width = geometry.width,
+          .exif_orientation = form.exif_orientation(),
+          .scratch_bytes = 3 * (geometry.width + 256) * (geometry.height + 64)};
+}
+
+}  // namespace
+
+void DecodeOptions::check_limits(std::string_view op) const {
+  for (const auto& [name, limit] :
+       {std::pair{"max_pixels", max_pixels}, {"max_bytes", max_bytes}, {"max_scans", max_scans}})
+    if (limit < 1)
+      throw Error(Code::kInvalidArgument, std::string(op) + ": " + name +
+                                              " must be at least 1, got " + std::to_string(limit));
+}
+
+void require_stored_bytes(std::string_view op, const TensorSpec& spec) {
+  if (spec.dtype != DType::kU8 || spec.shape.rank() != 1)
+    throw Error(Code::kInvalidArgument, std::string(op) + ": needs stored bytes, got " +
+                                            to_string(spec) + "; decode comes first, and once");
+}
+
+EncodedImage::EncodedImage(const TensorView& bytes, const DecodeOptions& options)
+    : bytes_(bytes.bytes(), bytes.spec().bytes()),
+      limits_(options.limits()),
+      is_form_(is_coefficient_form(bytes_)),
+      header_(header_of(bytes_, limits_, is_form_)),
+      stored_(image_spec(header_.height, header_.width, 3)),
+      orientation_(options.exif ? header_.exif_orientation : 1) {}
+
+std::size_t EncodedImage::scratch_bytes() const {
+  // A turned image is decoded as it lies first; what is no JPEG is decoded before its rows are
+  // read.
+  const std::int64_t pixels = header_.height * header_.width * 3;
+  const std::int64_t lying = orientation_.is_upright() ? 0 : pixels;
+  const std::int64_t held = header_.format == Format::kJpeg ? 0 : pixels;
+  return static_cast<std::size_t>(header_.scratch_bytes + lying + held);
+}
+
+std::unique_ptr<RowReader> EncodedImage::direct_rows(const Region& region, Hint* hint) const {
+  if (is_form_)
+    CoefficientForm(bytes_).reconstruct(region, planes());
+  else if (header_.format != Format::kJpeg || !decode_baseline(bytes_, region, hint, planes()))
+    return nullptr;
+  return std::make_unique<PlaneRows>(planes(), region);
+}
+
+void EncodedImage::decode(const TensorSpan& out, Hint* hint) const {
+  if (!orientation_.is_upright()) {
+    const Region part = orientation_.stored_region(stored_, out.present());
+    const HeldRows lying(stored_, part);
+    EncodedImage as_stored = *this;
+    as_stored.orientation_ = Orientation(1);
+    as_stored.decode(lying.span(), hint);
+    return orientation_.turn(lying.span(), out);
+  }
+  if (const auto rows = direct_rows(out.present(), hint)) {
+    PixelWriter writer(out);
+    for (std::int64_t y = 0; y < out.present().height; ++y) writer.put(rows->next());
+    planes().give_up_large();
+    return;
+  }
+  decode_rgb(bytes_, header_, limits_, out);
+}
+
+std::unique_ptr<RowReader> EncodedImage::rows(const Region& region, Hint* hint) const {
+  if (orientation_.is_upright())
+    if (auto rows = direct_rows(region, hint)) return rows;
+  auto held = std::make_unique<HeldRows>(upright(), region);
+  decode(held->span(), hint);
+  return held;
+}
+
+Tensor EncodedImage::entropy_decoded(BufferPool& pool) const {
+  thread_local std::vector<std::uint8_t> form;
+  const bool decoded = !is_form_ && header_.format == Format::kJpeg &&
+                       baseline_coefficients(bytes_, header_.exif_orientation, form);
+  const Bytes bytes = decoded ? Bytes(form) : bytes_;
+  Buffer buffer = pool.allocate(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), buffer.data());
+  constexpr std::size_t kMostKept = std::size_t{4} << 20;
+  if (form.capacity() > kMostKept) std::vector<std::uint8_t>().swap(form);
+  return {packed_image_spec(static_cast<std::int64_t>(bytes.size()), upright()), std::move(buffer)};
+}
+
+}  // namespace cutwater::image

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first half of JPEG decoding: the entropy-coded data of a baseline scan to coefficients. For
+// sound scans; whatever is odd about one is left to libjpeg-turbo.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ops/image/codec.h"
+#include "ops/image/jpeg_geometry.h"
+#include "ops/image/jpeg_huffman.h"
+#include "ops/image/jpeg_planes.h"
+
+namespace cutwater::image {
+
+// What the scan is decoded with.
+struct BaselineScan {
+  JpegGeometry geometry;
+  std::array<Quantizer, 3> quantizers{};
+  std::array<const HuffmanCodes*, 3> dc_codes{};
+  std::array<const AcTable*, 3> ac_tables{};
+  std::int64_t restart_interval = 0;  // MCUs; 0: no restarts
+  Bytes data;                         // from behind the scan's header to the end of the file
+};
+
+// The data without stuffing and restart markers. Kept by a thread and used again.
+struct ScanBits {
+  std::vector<std::uint8_t> bytes;
+  std::vector<std::int64_t> segments;  // in bits: where each restart interval begins, and the end
+
+  // False: the data do not end in an end marker, or have something else within them.
+  bool read(const BaselineScan& scan);
+  void give_up_large();  // what a huge image took is not kept for ever
+};
+
+// A place between two MCUs from which reading can go on.
+struct Checkpoint {
+  std::int64_t bit = 0;
+  std::array<std::int16_t, 3> dc{};  // predictions
+  bool operator==(const Checkpoint&) const = default;
+};
+
+// Reads MCUs in order. Where a function returns false, the scan is not sound.
+class ScanReader {
+ public:
+  ScanReader(const BaselineScan& scan, const ScanBits& bits);
+
+  // Where the coefficients of the MCUs that are kept from now on go.
+  void keep_into(BlockStrip& strip);
+
+  [[nodiscard]] bool keep(std::int64_t mcus) { return read<true>(mcus); }
+  [[nodiscard]] bool skip(std::int64_t mcus) { return read<false>(mcus); }
+
+  // REQUIRES: no restarts.
+  Checkpoint here() const;
+  void go_to(const Checkpoint& checkpoint);
+
+ private:
+  struct Component {
+    const HuffmanCodes* dc;
+    const AcTable* ac;
+    int prediction = 0;
+    int lowest = 0;            // prediction that no picture has less than…
+    unsigned predictions = 0;  // …and how many there are from there on
+  };
+  struct Block {
+    std::size_t component;
+    std::int16_t* strip = nullptr;     // where the coefficients of its row of blocks go
+    std::int64_t first = 0, step = 0;  // its place in the first MCU, and from MCU to MCU
+  };
+
+  template <bool kKeep>
+  bool read(std::int64_t mcus);
+  template <bool kKeep>
+  bool read_block(Component& component, std::int16_t* block);
+  bool restart();
+
+  const BaselineScan& scan_;
+  const ScanBits& bits_;
+  BitReader reader_;
+  std::array<Component, 3> components_{};
+  std::array<Block, 10> blocks_{};  // of an MCU
+  std::size_t block_count_ = 0;
+  std::int64_t kept_ = 0;  // MCUs since keep_into
+  std::int64_t until_restart_ = 0;
+  std::size_t segment_ = 0;
+  std::int64_t end_bit_;
+};
+
+}  // namespace cutwater::image
