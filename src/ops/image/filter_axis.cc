@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <type_traits>
+
+#include "ops/image/axis_kernels.h"
 
 namespace cutwater::image {
 namespace {
@@ -14,8 +17,7 @@ struct Box {
   static double weight(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
 };
 struct Triangle {
-  static constexpr double kSupport = 1.0;
-  static double weight(double x) { return std::max(0.0, 1.0 - std::abs(x)); }
+  static constexpr double kSupport = 1.0;  // its weights: triangle_weights()
 };
 struct Hamming {
   static constexpr double kSupport = 1.0;
@@ -75,11 +77,12 @@ struct Geometry {
         support(with_filter(filter, [](auto f) { return f.kSupport; }) * filter_scale) {}
 
   double center(std::int64_t output) const { return (static_cast<double>(output) + 0.5) * scale; }
-  std::int64_t low(double center) const {
-    return std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
+  std::int32_t low(double center) const {
+    return std::max(static_cast<std::int32_t>(center - support + 0.5), 0);
   }
-  std::int64_t high(double center) const {
-    return std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), in);
+  std::int32_t high(double center) const {
+    return std::min(static_cast<std::int32_t>(center + support + 0.5),
+                    static_cast<std::int32_t>(in));
   }
   // No output reads more.
   std::int64_t most_taps() const {
@@ -87,7 +90,7 @@ struct Geometry {
   }
   AxisPart reads(std::int64_t begin, std::int64_t end) const {
     // Outputs read from left to right: the first and the last one tell.
-    const std::int64_t first = std::min(low(center(begin)), in - 1);
+    const std::int64_t first = std::min<std::int64_t>(low(center(begin)), in - 1);
     return {first, std::max<std::int64_t>(high(center(end - 1)) - first, 1)};
   }
 };
@@ -95,7 +98,24 @@ struct Geometry {
 std::int64_t memory_bytes(const Geometry& axis, std::int64_t outputs) {
   const std::int64_t taps = rounded_up(axis.most_taps(), kTapGroup);
   return taps * static_cast<std::int64_t>(sizeof(double)) +
-         outputs * (taps + 1) * static_cast<std::int64_t>(sizeof(std::int32_t));
+         outputs * (taps + 3) * static_cast<std::int64_t>(sizeof(std::int32_t));
+}
+
+// The weights of one output, of the inputs [low, high), into weights[0...].
+template <class Filter>
+void fill_weights(const Geometry& axis, double center, std::int32_t low, std::int32_t high,
+                  double* exact, std::int32_t* weights) {
+  const double shrink = 1.0 / axis.filter_scale;
+  double total = 0;
+  for (std::int32_t t = 0; t < high - low; ++t) {
+    exact[t] = Filter::weight((static_cast<double>(low + t) - center + 0.5) * shrink);
+    total += exact[t];
+  }
+  for (std::int32_t t = 0; t < high - low; ++t) {
+    const double share = total != 0.0 ? exact[t] / total : exact[t];
+    const double fixed = share * (1 << kWeightBits);
+    weights[t] = static_cast<std::int32_t>(share < 0 ? fixed - 0.5 : fixed + 0.5);
+  }
 }
 
 }  // namespace
@@ -112,40 +132,41 @@ FilterAxis::FilterAxis(Interpolation interpolation, std::int64_t in, std::int64_
   const AxisPart reads = axis.reads(begin, end);
   const std::int64_t outputs = end - begin;
 
-  std::int64_t most = 1;
-  for (std::int64_t i = begin; i < end; ++i)
-    most = std::max(most, axis.high(axis.center(i)) - axis.low(axis.center(i)));
+  auto* const exact = reinterpret_cast<double*>(memory_.data());
+  auto* const low =
+      reinterpret_cast<std::int32_t*>(exact + rounded_up(axis.most_taps(), kTapGroup));
+  std::int32_t* const high = low + outputs;
+  std::int32_t* const first = high + outputs;
+  std::int32_t* const weights = first + outputs;
+
+  std::int32_t most = 1;
+  for (std::int64_t i = 0; i < outputs; ++i) {
+    const double center = axis.center(begin + i);
+    low[i] = axis.low(center);
+    high[i] = axis.high(center);
+    most = std::max(most, high[i] - low[i]);
+  }
   const std::int64_t taps = rounded_up(most, kTapGroup);
   // The last outputs read further to the left rather than behind the last input.
-  const std::int64_t last_first = std::max<std::int64_t>(reads.count - taps, 0);
-
-  auto* exact = reinterpret_cast<double*>(memory_.data());
-  auto* first = reinterpret_cast<std::int32_t*>(exact + rounded_up(axis.most_taps(), kTapGroup));
-  std::int32_t* weights = first + outputs;
-  view_ = {first, weights, taps, outputs, reads.count};
+  const auto last = static_cast<std::int32_t>(std::max(reads.low + reads.count - taps, reads.low));
+  for (std::int64_t i = 0; i < outputs; ++i) first[i] = std::min(low[i], last);
 
   with_filter(interpolation, [&](auto filter) {
-    const double shrink = 1.0 / axis.filter_scale;
-    for (std::int64_t i = 0; i < outputs; ++i, weights += taps) {
-      const double center = axis.center(begin + i);
-      const std::int64_t low = axis.low(center), count = axis.high(center) - low;
-      double total = 0;
-      for (std::int64_t t = 0; t < count; ++t) {
-        exact[t] = filter.weight(
-            (static_cast<double>(t) + static_cast<double>(low) - center + 0.5) * shrink);
-        total += exact[t];
-      }
-      first[i] = static_cast<std::int32_t>(std::min(low - reads.low, last_first));
-      std::fill_n(weights, taps, 0);
-      std::int32_t* const weight = weights + (low - reads.low - first[i]);
-      for (std::int64_t t = 0; t < count; ++t) {
-        const double share = total != 0.0 ? exact[t] / total : exact[t];
-        const double fixed = share * (1 << kWeightBits);
-        weight[t] = static_cast<std::int32_t>(share < 0 ? fixed - 0.5 : fixed + 0.5);
-      }
+    using Filter = decltype(filter);
+    if constexpr (std::is_same_v<Filter, Triangle>) {
+      triangle_weights(
+          {axis.scale, 1.0 / axis.filter_scale, begin, outputs, taps, first, low, high}, exact,
+          weights);
+    } else {
+      std::fill_n(weights, outputs * taps, 0);
+      for (std::int64_t i = 0; i < outputs; ++i)
+        fill_weights<Filter>(axis, axis.center(begin + i), low[i], high[i], exact,
+                             weights + i * taps + (low[i] - first[i]));
     }
     return 0;
   });
+  for (std::int64_t i = 0; i < outputs; ++i) first[i] -= static_cast<std::int32_t>(reads.low);
+  view_ = {first, weights, taps, outputs, reads.count};
 }
 
 }  // namespace cutwater::image

@@ -4,7 +4,6 @@
 #include "ops/image/pixel_kernels.h"
 
 #include <bit>
-#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/image/pixel_kernels.cc"
@@ -86,11 +85,14 @@ HWY_INLINE void normalize(const ChannelValues& values, const std::uint8_t* in, s
   });
 }
 
-void ToFloats(const ChannelValues& values, const std::uint8_t* in, std::int64_t count, float* out) {
-  if (HWY_NATIVE_FMA && values.has_inverse())
-    normalize<true>(values, in, count, out);
-  else
-    normalize<false>(values, in, count, out);
+void ToFloatPlanes(const ChannelValues* values, const PlanarRow& in, std::int64_t channels,
+                   std::int64_t count, float* out, std::int64_t plane_stride) {
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c, out += plane_stride) {
+    if (HWY_NATIVE_FMA && values[c].has_inverse())
+      normalize<true>(values[c], in.plane[c], count, out);
+    else
+      normalize<false>(values[c], in.plane[c], count, out);
+  }
 }
 
 template <bool kInverse>
@@ -122,7 +124,7 @@ namespace cutwater::image {
 
 HWY_EXPORT(SplitPixels);
 HWY_EXPORT(JoinPixels);
-HWY_EXPORT(ToFloats);
+HWY_EXPORT(ToFloatPlanes);
 HWY_EXPORT(ToFloatPixels);
 
 void split_pixels(const std::uint8_t* pixels, std::int64_t count, std::uint8_t* const* planes) {
@@ -131,9 +133,9 @@ void split_pixels(const std::uint8_t* pixels, std::int64_t count, std::uint8_t* 
 void join_pixels(const PlanarRow& row, std::int64_t count, std::uint8_t* pixels) {
   HWY_DYNAMIC_DISPATCH(JoinPixels)(row, count, pixels);
 }
-void to_floats(const ChannelValues& values, const std::uint8_t* in, std::int64_t count,
-               float* out) {
-  HWY_DYNAMIC_DISPATCH(ToFloats)(values, in, count, out);
+void to_float_planes(const ChannelValues* values, const PlanarRow& in, std::int64_t channels,
+                     std::int64_t count, float* out, std::int64_t plane_stride) {
+  HWY_DYNAMIC_DISPATCH(ToFloatPlanes)(values, in, channels, count, out, plane_stride);
 }
 void to_float_pixels(const ChannelValues* values, const PlanarRow& in, std::int64_t count,
                      float* out) {
@@ -144,10 +146,10 @@ ChannelValues::ChannelValues(float mean, float std) : mean_(mean), std_(std) {
   std::uint8_t bytes[256];
   for (int i = 0; i < 256; ++i) bytes[i] = static_cast<std::uint8_t>(i);
   float divided[256], multiplied[256];
-  to_floats(*this, bytes, 256, divided);
+  to_float_planes(this, {{bytes}}, 1, 256, divided, 0);
   inverse_ = 1 / std;
   inverse_rest_ = static_cast<float>(1 / static_cast<double>(std) - inverse_);
-  to_floats(*this, bytes, 256, multiplied);
+  to_float_planes(this, {{bytes}}, 1, 256, multiplied, 0);
   for (int i = 0; i < 256; ++i)
     if (std::bit_cast<std::uint32_t>(divided[i]) != std::bit_cast<std::uint32_t>(multiplied[i])) {
       inverse_ = inverse_rest_ = 0;

@@ -32,8 +32,10 @@ class ChannelValues {
   float mean_, std_, inverse_ = 0, inverse_rest_ = 0;
 };
 
-// out[i] for in[i]; and of three channels, out[3 * i + c] for in.plane[c][i].
-void to_floats(const ChannelValues& values, const std::uint8_t* in, std::int64_t count, float* out);
+// Floats of `count` pixels: out[c * plane_stride + i] for in.plane[c][i], c < channels; and of
+// three channels, out[3 * i + c].
+void to_float_planes(const ChannelValues* values, const PlanarRow& in, std::int64_t channels,
+                     std::int64_t count, float* out, std::int64_t plane_stride);
 void to_float_pixels(const ChannelValues* values, const PlanarRow& in, std::int64_t count,
                      float* out);
 

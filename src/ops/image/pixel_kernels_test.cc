@@ -74,7 +74,7 @@ TEST(ToFloats, GivesTheBitsOfTheThreeOperationsOnEveryLevel) {
     for (const Channel& channel : channels()) {
       const ChannelValues values(channel.mean, channel.std);
       std::vector<float> out(256);
-      to_floats(values, bytes.data(), 256, out.data());
+      to_float_planes(&values, {{bytes.data()}}, 1, 256, out.data(), 0);
       for (std::size_t i = 0; i < 256; ++i)
         ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]),
                   std::bit_cast<std::uint32_t>(
@@ -89,21 +89,21 @@ TEST(ToFloats, MakesRowsOfAnyLengthOfPlanesAndOfPixels) {
   for (const int count : kCounts) {
     const auto size = static_cast<std::size_t>(count);
     const Data planes[] = {noise(size, 1), noise(size, 2), noise(size, 3)};
+    const PlanarRow row{{planes[0].data(), planes[1].data(), planes[2].data()}};
     for_each_simd_level([&] {
       const ChannelValues values[] = {ChannelValues(some[0].mean, some[0].std),
                                       ChannelValues(some[1].mean, some[1].std),
                                       ChannelValues(some[2].mean, some[2].std)};
       std::vector<float> pixels(3 * size);
-      to_float_pixels(values, {{planes[0].data(), planes[1].data(), planes[2].data()}}, count,
-                      pixels.data());
-      for (std::size_t c = 0; c < 3; ++c) {
-        std::vector<float> plane(size);
-        to_floats(values[c], planes[c].data(), count, plane.data());
+      to_float_pixels(values, row, count, pixels.data());
+      std::vector<float> plane(3 * size);
+      to_float_planes(values, row, 3, count, plane.data(), count);
+      for (std::size_t c = 0; c < 3; ++c)
         for (std::size_t i = 0; i < size; ++i) {
-          ASSERT_EQ(plane[i], normalized(planes[c][i], some[c].mean, some[c].std)) << i;
-          ASSERT_EQ(pixels[3 * i + c], plane[i]) << i;
+          const float expected = normalized(planes[c][i], some[c].mean, some[c].std);
+          ASSERT_EQ(plane[c * size + i], expected) << i;
+          ASSERT_EQ(pixels[3 * i + c], expected) << i;
         }
-      }
     });
   }
 }

@@ -43,16 +43,10 @@ void PixelWriter::put(const PlanarRow& row) {
 
 FloatPlanesWriter::FloatPlanesWriter(const PixelValues& values, std::int64_t channels,
                                      std::int64_t height, std::int64_t width, float* out)
-    : values_(values),
-      channels_(static_cast<std::size_t>(channels)),
-      plane_(height * width),
-      width_(width),
-      next_(out) {}
+    : values_(values), channels_(channels), plane_(height * width), width_(width), next_(out) {}
 
 void FloatPlanesWriter::put(const PlanarRow& row) {
-  float* to = next_;
-  for (std::size_t c = 0; c < channels_; ++c, to += plane_)
-    to_floats(values_[c], row.plane[c], width_, to);
+  to_float_planes(values_.data(), row, channels_, width_, next_, plane_);
   next_ += width_;
 }
 
@@ -62,7 +56,7 @@ FloatPixelsWriter::FloatPixelsWriter(const PixelValues& values, std::int64_t cha
 
 void FloatPixelsWriter::put(const PlanarRow& row) {
   if (channels_ == 1)
-    to_floats(values_[0], row.plane[0], width_, next_);
+    to_float_planes(values_.data(), row, 1, width_, next_, 0);
   else
     to_float_pixels(values_.data(), row, width_, next_);
   next_ += width_ * channels_;

@@ -47,8 +47,7 @@ class FloatPlanesWriter final : public RowWriter {
 
  private:
   const PixelValues values_;
-  std::size_t channels_;
-  std::int64_t plane_, width_;
+  std::int64_t channels_, plane_, width_;
   float* next_;
 };
 
