@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "ops/image/simd_levels.h"
+#include "ops/image/test_simd_levels.h"
 
 namespace cutwater::image {
 namespace {

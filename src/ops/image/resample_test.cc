@@ -14,7 +14,7 @@
 
 #include "cutwater/error.h"
 #include "ops/image/row_adapters.h"
-#include "ops/image/simd_levels.h"
+#include "ops/image/test_simd_levels.h"
 
 namespace cutwater::image {
 namespace {
