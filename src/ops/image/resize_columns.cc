@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/image/resize_kernels.h"
+#include "ops/image/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/image/resize_columns.cc"
@@ -73,16 +74,16 @@ struct Table {
 
   std::int64_t record_bytes() const { return kVector * (1 + taps / kTapGroup * kParts); }
   std::int64_t head_bytes() const {
-    return 64 +
-           (vectors * kWindows * static_cast<std::int64_t>(sizeof(std::int32_t)) + 63) / 64 * 64;
+    return rounded_up(kTableBytes + vectors * kWindows * std::int64_t{sizeof(std::int32_t)},
+                      kCacheLine);
   }
+  static constexpr std::int64_t kTableBytes = kCacheLine;
 };
-static_assert(sizeof(Table) <= 64);
+static_assert(sizeof(Table) <= Table::kTableBytes);
 
 HWY_INLINE Table table_of(const AxisView& axis) {
   const std::int64_t unit = kStep < kPlaneStep ? kStep : kPlaneStep;
-  const std::int64_t outputs = (axis.outputs + unit - 1) / unit * unit;
-  return {axis.outputs, axis.taps, outputs / kLanes, false};
+  return {axis.outputs, axis.taps, rounded_up(axis.outputs, unit) / kLanes, false};
 }
 
 std::int64_t ColumnTableBytes(const AxisView& axis) {
@@ -102,7 +103,7 @@ void MakeColumnTable(const AxisView& axis, bool mirrored, std::uint8_t* memory) 
   const auto first_of = [&](std::int64_t output) {
     return axis.first[mirrored ? axis.outputs - 1 - output : output];
   };
-  // Where the window of this output begins, and ends.
+  // Where the window of this output begins.
   const auto begin_of = [&](std::int64_t output) {
     const std::int64_t one = output / kInWindow * kInWindow;
     const std::int64_t other = one + kInWindow < axis.outputs ? one + kInWindow : axis.outputs;
@@ -112,7 +113,7 @@ void MakeColumnTable(const AxisView& axis, bool mirrored, std::uint8_t* memory) 
     table.wide = first_of(i) - begin_of(i) + kTapGroup > kWindow;
   std::memcpy(memory, &table, sizeof table);
 
-  auto* begins = reinterpret_cast<std::int32_t*>(memory + 64);
+  auto* begins = reinterpret_cast<std::int32_t*>(memory + Table::kTableBytes);
   std::uint8_t* record = memory + table.head_bytes();
   for (std::int64_t v = 0; v < table.vectors; ++v, record += table.record_bytes()) {
     auto* look_up = reinterpret_cast<std::uint32_t*>(record);
@@ -243,7 +244,7 @@ template <Fetch kFetch, int kPlanes>
 void filter_planes(const std::uint8_t* memory, const std::uint8_t* const* in, std::uint8_t* out,
                    std::int64_t plane_stride) {
   const auto& table = *reinterpret_cast<const Table*>(memory);
-  const auto* begins = reinterpret_cast<const std::int32_t*>(memory + 64);
+  const auto* begins = reinterpret_cast<const std::int32_t*>(memory + Table::kTableBytes);
   const std::uint8_t* record = memory + table.head_bytes();
   const std::int64_t taps = table.taps, record_bytes = table.record_bytes();
   LaneVec values[kPlanes][4];

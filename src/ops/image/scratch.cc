@@ -9,7 +9,7 @@
 namespace cutwater::image {
 namespace {
 
-constexpr std::int64_t kKeptBytes = 1 << 20;  // no idle block is larger
+constexpr std::int64_t kKeptBytes = 256 << 10;  // no idle block is larger
 
 struct Block {
   std::uint8_t* data = nullptr;
