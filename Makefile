@@ -3,8 +3,9 @@
 SHELL := /bin/bash
 DATA ?= demo-data
 PYTHON := .venv/bin/python
+SECONDS ?= 60
 
-.PHONY: help demo build test bench check format generate clean setup-build setup-test
+.PHONY: help demo build test fuzz bench check format generate clean setup-build setup-test
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -24,6 +25,10 @@ demo: build      ## make photographs, load them, show what happens (DATA=folder:
 test: setup-test ## all tests, C++ and Python, with sanitizers; last line: N passed, M failed
 	@tools/build.sh release
 	@tools/test.sh
+
+fuzz: setup-test ## all fuzzers, SECONDS=60 in all; fails with the path of what was found
+	@tools/build.sh fuzz
+	@tools/fuzz.sh $(SECONDS)
 
 bench: setup-test ## ours beside torch's DataLoader, same cores, same files
 	@tools/build.sh release

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small inputs from which the fuzzers begin: one folder for each target of tests/fuzz.
+
+usage: tools/make_seeds.py FOLDER
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+
+Seeds = Iterator[tuple[str, bytes]]
+
+PIPELINES = [
+    "decode",
+    "decode(exif=True, max_pixels=1000) | resize(size=[192, 256], interpolation='bicubic', max_size=300, pillow=12)",
+    "decode | random_resized_crop(224, scale=(0.08, 1), ratio=(0.75, 1.5)) | random_horizontal_flip(p=2.5e-1)",
+    "decode | resize(256) | center_crop(224) | to_tensor | normalize(mean=[0.485, 0.456, 0.406], std=0.25)",
+    'decode | random_crop(size=32, padding=4, pad_if_needed=True, fill=(1, 2, 3), padding_mode="edge")',
+    "decode | pad(padding=[1, 2, 3, 4], fill=7) | grayscale(num_output_channels=3) | five_crop((8, 9,))",
+    'decode | random_vertical_flip | to_dtype(dtype="float16", scale=true)',
+]
+
+
+def picture(width: int, height: int, mode: str = "RGB") -> PIL.Image.Image:
+    """Smooth with a little noise, so that most coefficients are there and few are large."""
+    rng = np.random.default_rng(width * height)
+    y, x = np.mgrid[:height, :width]
+    planes = [128 + 90 * np.sin(x / (5 + c) + c) * np.cos(y / (7 - c)) for c in range(3)]
+    pixels = np.stack(planes, axis=2) + rng.normal(0, 8, (height, width, 3))
+    image = PIL.Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+    return image.quantize(9) if mode == "P" else image.convert(mode)
+
+
+def saved(image: PIL.Image.Image, format: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, format, **options)
+    return file.getvalue()
+
+
+def with_frame(jpeg: bytes, width: int, height: int, sampling: int) -> bytes:
+    """Another size and sampling of the first component. As long as the number and make of the blocks
+    stay the same, this is a sound file of a scrambled picture."""
+    at = jpeg.index(b"\xff\xc0")
+    size = height.to_bytes(2, "big") + width.to_bytes(2, "big")
+    return jpeg[: at + 5] + size + jpeg[at + 9 : at + 11] + bytes([sampling]) + jpeg[at + 12 :]
+
+
+def jpegs() -> Seeds:
+    color, gray, cmyk = picture(32, 32), picture(27, 19, "L"), picture(18, 25, "CMYK")
+    options = [
+        {},
+        {"optimize": True},
+        {"progressive": True},
+        {"restart_marker_blocks": 1},
+        {"restart_marker_rows": 1, "progressive": True},
+        {"quality": 100},
+        {"quality": 3},
+    ]
+    for k, option in enumerate(options):
+        for sampling, (width, height) in itertools.product(range(3), [(32, 32), (17, 13), (1, 9)]):
+            yield (
+                f"{k}-{sampling}-{width}x{height}",
+                saved(picture(width, height), "JPEG", subsampling=sampling, **option),
+            )
+        yield f"{k}-gray", saved(gray, "JPEG", **option)
+        yield f"{k}-cmyk", saved(cmyk, "JPEG", **option)
+    yield "rgb", saved(color, "JPEG", keep_rgb=True)
+    # Pillow writes no 4:4:0, 4:1:1 or arithmetic codes. Any bits are sound arithmetic codes.
+    twice, four_times = saved(color, "JPEG", subsampling=1), saved(color, "JPEG", subsampling=2)
+    for width, height in [(32, 32), (27, 29)]:
+        yield f"440-{width}x{height}", with_frame(twice, width, height, 0x12)
+        yield f"411-{width}x{height}", with_frame(four_times, width, height, 0x41)
+    yield "arithmetic", four_times.replace(b"\xff\xc0", b"\xff\xc9")
+    yield "arithmetic-gray", saved(gray, "JPEG").replace(b"\xff\xc0", b"\xff\xc9")
+    yield "arithmetic-progressive", saved(color, "JPEG", progressive=True).replace(b"\xff\xc2", b"\xff\xca")
+
+
+def pngs() -> Seeds:
+    for mode in ("1", "L", "LA", "P", "RGB", "RGBA"):
+        for level in (0, 9):
+            yield f"{mode}-{level}", saved(picture(13, 9, mode), "PNG", compress_level=level)
+            flat = saved(picture(13, 9, mode), "PNG", compress_level=level)
+            # Said to be interlaced: some rows are missing at the end, and filters are other bytes.
+            yield f"{mode}-{level}-interlaced", flat[:28] + b"\1" + flat[29:]
+    yield "gray16", saved(PIL.Image.fromarray(np.arange(99, dtype=np.uint16).reshape(9, 11) * 500), "PNG")
+    yield "transparent", saved(picture(9, 9, "P"), "PNG", transparency=3)
+    frames = [picture(8, 8), picture(8, 8).rotate(90)]
+    yield "animated", saved(frames[0], "PNG", save_all=True, append_images=frames[1:])
+
+
+def webps() -> Seeds:
+    for mode, lossless in itertools.product(("RGB", "RGBA"), (False, True)):
+        yield f"{mode}-{lossless}", saved(picture(21, 17, mode), "WEBP", lossless=lossless)
+    frames = [picture(12, 12), picture(12, 12).rotate(90)]
+    yield "animated", saved(frames[0], "WEBP", save_all=True, append_images=frames[1:])
+
+
+def gifs_and_bmps() -> Seeds:
+    for interlace in (0, 1):
+        yield f"gif-{interlace}", saved(picture(15, 21, "P"), "GIF", interlace=interlace)
+    yield "gif-transparent", saved(picture(9, 9, "P"), "GIF", transparency=2)
+    frames = [picture(12, 12), picture(12, 12).rotate(90)]
+    yield "gif-animated", saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    for mode in ("1", "L", "P", "RGB", "RGBA"):
+        yield f"bmp-{mode}", saved(picture(11, 7, mode), "BMP")
+    palette = b"".join(bytes([i, 255 - i, i // 2, 0]) for i in range(16))
+    for name, bits, compression, runs in [
+        ("rle8", 8, 1, b"\4\5\0\4\1\2\3\4\0\0\5\7\0\2\1\0\2\1\0\1"),
+        ("rle4", 4, 2, b"\5\x12\0\4\x12\x34\0\0\6\x77\0\1"),
+    ]:
+        fields = [(40, 4), (8, 4), (3, 4), (1, 2), (bits, 2), (compression, 4), *[(0, 4)] * 3, (16, 4), (0, 4)]
+        info = b"".join(value.to_bytes(size, "little") for value, size in fields)
+        start = 14 + len(info) + len(palette)
+        yield f"bmp-{name}", b"BM" + bytes(8) + start.to_bytes(4, "little") + info + palette + runs
+
+
+def tars() -> Seeds:
+    for format in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        for folder in ("", "long" * 20 + "/"):
+            file = io.BytesIO()
+            with tarfile.open(fileobj=file, mode="w", format=format) as archive:
+                for name, content in (("a.jpg", b"image"), ("a.cls", b"7\n"), ("b.png", b"x" * 600), ("b.cls", b"0")):
+                    member = tarfile.TarInfo(folder + name)
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+            yield f"{format}-{len(folder)}", file.getvalue()[: 512 * 24]
+
+
+def kept_indexes() -> Seeds:
+    """As src/source/FORMAT.md has it; what names the shard, and the digest, the target fills in."""
+
+    def words(*numbers: int) -> bytes:
+        return b"".join(number.to_bytes(8, "little") for number in numbers)
+
+    for labels in (0, 1):
+        samples = words(512, 100, labels * 5, 5) + words(2048, 900, labels * 6, 10)
+        head = b"CWTARIDX" + (1).to_bytes(4, "little") + labels.to_bytes(4, "little")
+        yield f"labels-{labels}", head + words(4096, 0, 2, 10) + samples + b"a.jpgb.jpg"
+
+
+def pipeline_texts() -> Seeds:
+    for k, text in enumerate(PIPELINES):
+        yield str(k), text.encode()
+
+
+SEEDS = {
+    "jpeg": jpegs,
+    "png": pngs,
+    "webp": webps,
+    "gif_bmp": gifs_and_bmps,
+    "tar": tars,
+    "kept_index": kept_indexes,
+    "pipeline_text": pipeline_texts,
+}
+
+
+def main() -> None:
+    for target, seeds in SEEDS.items():
+        folder = Path(sys.argv[1]) / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in seeds():
+            (folder / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()
