@@ -18,6 +18,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -113,6 +114,18 @@ def edit_marker(data: bytes, rng: random.Random) -> bytes:
     return bytes(out)
 
 
+def with_checksums(data: bytes) -> bytes:
+    """A PNG whose chunks have the checksums that they ought to have, as far as it can be walked."""
+    out, at = bytearray(data), 8
+    while at + 12 <= len(data):
+        end = at + 8 + int.from_bytes(data[at : at + 4], "big")
+        if end + 4 > len(data):
+            break
+        out[end : end + 4] = zlib.crc32(data[at + 4 : end]).to_bytes(4, "big")
+        at = end + 4
+    return bytes(out)
+
+
 def append(data: bytes, rng: random.Random) -> bytes:
     return data + rng.choice((bytes(70000), rng.randbytes(100), data[:300], b"\xff\xd8\xff\xc0", b"\xff"))
 
@@ -138,7 +151,10 @@ def corrupted(data: bytes, name: str, seed: int) -> tuple[str, bytes]:
         return "as it is", data
     rng = random.Random(f"{name}/{seed}")
     kind = rng.choice(KINDS)
-    return kind.__name__, kind(data, rng)
+    damaged = kind(data, rng)
+    # Most damage to a PNG would end at a checksum.
+    sealed = data[:4] == b"\x89PNG" and rng.random() < 0.7
+    return kind.__name__, with_checksums(damaged) if sealed else damaged
 
 
 # ---- verdicts -----------------------------------------------------------------------------------
