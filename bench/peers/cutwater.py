@@ -1,34 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ours, from files."""
+"""Ours. Variants: files (nothing is kept between epochs), index (the entropy index of the warm-up epoch is
+kept in memory), coefficients (samples are held in memory at the cut inside decode), pixels (at the cut after
+it). All deliver the same pixels."""
 
-import sys
-import time
+import inspect
 
-start = time.perf_counter()
-sys.path = [p for p in sys.path if not p.endswith("bench/peers")] + [sys.path[0]]  # not this file as cutwater
-from common import BATCH, MEAN, STD, arguments, report  # noqa: E402
+from job import BATCH, MEAN, SIZE, STD, Crop, Job
 
-import cutwater as cw  # noqa: E402
+import cutwater as cw
 
-
-def max_pixel_difference(ds: cw.Dataset) -> int:
-    """Against torchvision on Pillow for the same draws, over some files."""
-    import numpy as np
-    import torchvision.transforms.functional as F
-    from PIL import Image
-
-    worst = 0
-    for i in range(0, len(ds), max(1, len(ds) // 64)):
-        crop, flip = ds.draws(i, epoch=1, seed=3)
-        box = (crop["top"], crop["left"], crop["height"], crop["width"])
-        expected = F.resized_crop(Image.open(ds.path(i)).convert("RGB"), *box, [224, 224])
-        expected = F.hflip(expected) if flip["flip"] else expected
-        got = ds.run(i, "random_horizontal_flip", epoch=1, seed=3)["image"]
-        worst = max(worst, int(np.abs(np.asarray(expected).astype(int) - got.astype(int)).max()))
-    return worst
+PACKAGES = ("cutwater",)
+SETTINGS = "num_workers = cores"
+SEED = 3
+CUTS = {"coefficients": "entropy", "pixels": "decode"}
 
 
-data, cores, epochs = arguments()
-ds = cw.folder(data).decode().random_resized_crop(224).random_horizontal_flip().to_tensor().normalize(MEAN, STD)
-loader = cw.DataLoader(ds, batch_size=BATCH, shuffle=True, seed=3, num_workers=cores, output="numpy")
-report(start, epochs, lambda: loader, lambda: max_pixel_difference(ds))
+def open_loader(job: Job) -> tuple[cw.Dataset, cw.DataLoader]:
+    ds = cw.folder(job.data).decode().random_resized_crop(SIZE).random_horizontal_flip()
+    ds = ds.to_tensor().normalize(MEAN, STD)
+    if job.variant in CUTS:
+        ds = ds.in_memory(CUTS[job.variant])
+    index = "memory" if job.variant == "index" else "off"
+    how = {"index": index} if "index" in inspect.signature(cw.DataLoader).parameters or index != "off" else {}
+    loader = cw.DataLoader(ds, batch_size=BATCH, shuffle=True, seed=SEED, num_workers=job.cores, output="numpy", **how)
+    return ds, loader
+
+
+def epochs(job: Job):
+    _, loader = open_loader(job)
+    return lambda: (images for images, _ in loader)
+
+
+def pixels(job: Job, crops: list[Crop]):
+    """A batch of the second epoch, as training gets it, with the crops that were drawn for it."""
+    ds, loader = open_loader(job)
+    for _ in loader:
+        pass
+    batch = next(iter(loader))
+    drawn = []
+    for i in batch.ids.tolist():
+        crop, flip = ds.draws(i, epoch=batch.epoch, seed=SEED)
+        drawn.append(Crop(ds.path(i), crop["top"], crop["left"], crop["height"], crop["width"], flip["flip"]))
+    return batch["image"], drawn

@@ -1,22 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch's DataLoader over torchvision's ImageFolder and transforms on Pillow images: the reference."""
 
-import sys
-import time
+import os
 
-start = time.perf_counter()
-sys.path = [p for p in sys.path if not p.endswith("bench/peers")] + [sys.path[0]]  # not this file as torch
-import torch  # noqa: E402
-from common import BATCH, MEAN, STD, arguments, report  # noqa: E402
-from torchvision import datasets  # noqa: E402
-from torchvision import transforms as T  # noqa: E402
+import torch
+from job import BATCH, MEAN, SIZE, STD, Crop, Job
+from PIL import Image
+from torchvision import datasets
+from torchvision import transforms as T
+from torchvision.transforms import functional as F
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    data, cores, epochs = arguments()
-    transform = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)])
-    dataset = datasets.ImageFolder(data, transform)
-    loader = torch.utils.data.DataLoader(
-        dataset, batch_size=BATCH, shuffle=True, num_workers=cores, persistent_workers=True
+PACKAGES = ("torch", "torchvision", "pillow")
+SETTINGS = "num_workers = cores, 0 on one core (faster there); persistent_workers"
+
+torch.set_num_threads(1)
+
+
+def loader(dataset, cores: int):
+    workers = cores if cores > 1 else 0
+    return torch.utils.data.DataLoader(
+        dataset, batch_size=BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
     )
-    report(start, epochs, lambda: loader, lambda: 0)
+
+
+def epochs(job: Job):
+    transform = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)])
+    batches = loader(datasets.ImageFolder(job.data, transform), job.cores)
+    return lambda: (images for images, _ in batches)
+
+
+def pixels(job: Job, crops: list[Crop]):
+    images = []
+    for crop in crops:
+        with Image.open(os.path.realpath(crop.path)) as file:
+            image = F.resized_crop(file.convert("RGB"), *crop[1:5], [SIZE, SIZE])
+        image = F.hflip(image) if crop.flip else image
+        images.append(F.normalize(F.to_tensor(image), MEAN, STD))
+    return torch.stack(images), crops
