@@ -5,6 +5,7 @@ imported into every peer's own environment."""
 from __future__ import annotations
 
 import math
+import os
 import pathlib
 import random
 import tarfile
@@ -36,8 +37,9 @@ class Crop(NamedTuple):
 
 
 def files(folder: str) -> list[pathlib.Path]:
-    """The JPEGs of a class folder."""
-    return sorted(file for file in pathlib.Path(folder).rglob("*") if file.suffix.lower() in EXTENSIONS)
+    """The JPEGs below a folder, links followed."""
+    found = (pathlib.Path(where) / name for where, _, names in os.walk(folder, followlinks=True) for name in names)
+    return sorted(file for file in found if file.suffix.lower() in EXTENSIONS)
 
 
 def labels(folder: str) -> dict[str, int]:

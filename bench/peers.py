@@ -7,8 +7,8 @@ All alternate in one run, each in a process and an environment of its own, pinne
 warm-up epoch, then whole timed epochs. A peer that cannot be installed or fails is in the table with the
 reason. docs/performance.md says what the columns mean.
 
-usage: bench/peers.py [--peers torch,dali] [--cores 1,2] [--rounds 5] [--epochs 2] [--data DIR]
-                      [--json OUT] [--markdown docs/performance.md]
+usage: bench/peers.py [--peers torch,dali] [--cores 1,2] [--rounds 5] [--epochs 2]
+                      [--images 1760] [--data DIR] [--json OUT] [--markdown docs/performance.md]
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from job import MEAN, STD, Crop, Job, files, random_box
 from report import rewrite, text_table
 from rows import OURS, PEERS, ROOT, CannotRun, Row, python_of, reason, surroundings
 
-LEAST_FILES = 900
 TIMEOUT_S = 900
 Key = tuple[str, str]  # a row's name and a variant
 
 
-def data_folder(given: str | None, scratch: pathlib.Path) -> tuple[str, str]:
-    """A class folder of JPEGs, and what it is in words: given, DATA_DIR's ImageNet files, or made."""
-    if given:
-        return given, f"{len(files(given))} files given by --data"
+def data_folder(given: str | None, least: int, scratch: pathlib.Path) -> tuple[str, str]:
+    """A class folder of links to JPEGs, and what they are in words: those given, DATA_DIR's ImageNet files, or
+    made ones. Repeated up to `least` images: some loaders drain at the end of an epoch, and it must not be short."""
     real = pathlib.Path(os.environ.get("DATA_DIR") or ROOT.parent / "shared" / "data") / "imagenet"
-    if real.is_dir():
-        listed = files(str(real))
-        copies = max(1, LEAST_FILES // len(listed))
-        for file in listed:
-            folder = scratch / file.name.split("_")[0]
-            folder.mkdir(parents=True, exist_ok=True)
-            for k in range(copies):
-                (folder / f"{k}_{file.name}").symlink_to(file)
-        return str(scratch), f"{len(listed)} ImageNet files, each {copies} times"
     made = ROOT / "demo-data"
-    if not made.is_dir():
-        subprocess.run([sys.executable, str(ROOT / "tools/make_photos.py"), str(made)], check=True)
-    return str(made), "made photographs (set DATA_DIR for real ones)"
+    folder, kind = (given, "files") if given else (str(real), "ImageNet files")
+    if not given and not real.is_dir():
+        folder, kind = str(made), "made photographs"
+        if not made.is_dir():
+            subprocess.run([sys.executable, str(ROOT / "tools/make_photos.py"), folder], check=True)
+    listed = files(folder)
+    copies = max(1, round(least / max(1, len(listed))))
+    for file in listed:
+        flat = file.parent == pathlib.Path(folder)  # then the class is the beginning of the name
+        links = scratch / (file.name.split("_")[0] if flat else file.parent.name)
+        links.mkdir(parents=True, exist_ok=True)
+        for k in range(copies):
+            (links / f"{k}_{file.name}").symlink_to(os.path.realpath(file))
+    return str(scratch), f"{len(listed)} {kind}" + (f", each {copies} times" if copies > 1 else "")
 
 
 def call(row: Row, task: str, job: Job, extra: str) -> dict[str, Any]:
@@ -235,6 +235,7 @@ def main() -> int:
     parser.add_argument("--cores", default="1,2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--images", type=int, default=1760, help="per epoch; fewer files are repeated")
     parser.add_argument("--data", help="a folder with a subfolder of JPEGs per class")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--markdown", type=pathlib.Path, help="a document whose table is to be replaced")
@@ -245,13 +246,15 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; peers are {', '.join(PEERS)}")
     rows = [row for row in OURS if row.name in ours] + [row for name in names for row in PEERS[name]]
+    if options.data and not files(options.data):
+        parser.error(f"--data {options.data}: no JPEG files there")
     counts = [int(count) for count in options.cores.split(",")]
     if max(counts) > len(os.sched_getaffinity(0)):
         parser.error(f"--cores {max(counts)}: this process may use {len(os.sched_getaffinity(0))}")
 
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
-        data, words = data_folder(options.data, scratch / "data")
+        data, words = data_folder(options.data, options.images, scratch / "data")
         bench = Bench(rows, data, max(counts), scratch)
         bench.prepare()
         report: dict[str, Any] = {

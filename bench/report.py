@@ -88,9 +88,11 @@ def markdown(report: dict[str, Any]) -> str:
 
 
 def rewrite(document: pathlib.Path, report: dict[str, Any]) -> None:
-    """Replaces what stands between the markers."""
+    """Replaces what stands between the markers, with the picture of plot.py if it lies beside the document."""
     before, found, rest = document.read_text().partition(BEGIN)
     _, closed, after = rest.partition(END)
     if not found or not closed:
         raise SystemExit(f"{document}: no {BEGIN} followed by {END}")
-    document.write_text(f"{before}{BEGIN}\n\n{markdown(report)}\n\n{END}{after}")
+    picture = document.with_suffix(".svg")
+    shown = f"![Images per second and core]({picture.name})\n\n" if picture.exists() else ""
+    document.write_text(f"{before}{BEGIN}\n\n{shown}{markdown(report)}\n\n{END}{after}")

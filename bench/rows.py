@@ -33,8 +33,8 @@ class Row(NamedTuple):
 OURS = [
     Row("cutwater", "cutwater", variants=("files",)),
     Row("cutwater-index", "cutwater", variants=("index",)),
-    Row("cutwater-coefficients", "cutwater", variants=("coefficients",), prepared="first epoch, kept in RAM"),
-    Row("cutwater-pixels", "cutwater", variants=("pixels",), prepared="first epoch, kept in RAM"),
+    Row("cutwater-coefficients", "cutwater", variants=("coefficients",), prepared="kept in RAM since epoch 1"),
+    Row("cutwater-pixels", "cutwater", variants=("pixels",), prepared="kept in RAM since epoch 1"),
 ]
 
 PEERS = {

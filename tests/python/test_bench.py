@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmark says is computed and written as it claims. Nothing is timed here."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import pathlib
+import random
+import tarfile
+import xml.dom.minidom
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCH))
+
+    def load(name: str) -> ModuleType:
+        return importlib.import_module(name)
+
+    return load
+
+
+ROW = {
+    "variant": "",
+    "prepared": "",
+    "median": 500.0,
+    "best": 510.0,
+    "worst": 490.0,
+    "spread": 0.04,
+    "ours_to_it": 2.5,
+    "it_to_torch": 2.0,
+    "cpu_us_per_image": 2000.0,
+    "memory_mb": 300.0,
+    "first_batch_s": 0.5,
+    "versions": {"some": "1.2"},
+    "pixels": {"max": 13, "mean": 0.164, "equal_to_the_bit": False},
+}
+EQUAL = {"max": 0, "mean": 0.0, "equal_to_the_bit": True}
+
+
+@pytest.fixture
+def report() -> dict[str, Any]:
+    table = {
+        "cutwater": {**ROW, "median": 1250.0, "pixels": EQUAL},
+        "slow & exact": {**ROW, "median": 100.0, "pixels": EQUAL},
+        "dali": {**ROW, "variants": {}, "variant": "plain", "prepared": "tar"},
+        "ffcv-raw": {"variant": "raw", "prepared": "", "cannot_run": "not installed: RuntimeError: a | b < c"},
+    }
+    second = copy.deepcopy(table)
+    second["cutwater"]["median"] = 2400.0
+    return {
+        "data": "3 files",
+        "processor": "a processor",
+        "python": "3.11",
+        "rounds": 5,
+        "epochs": 2,
+        "cores": {"1": table, "2": second},
+    }
+
+
+def test_a_table_stands_between_the_markers(bench: Any, report: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    document = tmp_path / "performance.md"
+    document.write_text("before\n<!-- table begin -->\nold\n<!-- table end -->\nafter\n")
+    for _ in range(2):  # writing it again changes nothing
+        bench("report").rewrite(document, report)
+        lines = document.read_text().splitlines()
+        assert lines[0] == "before" and lines[-1] == "after" and "old" not in lines
+        rows = [line for line in lines if line.startswith("|")]
+        assert len({line.replace("\\|", "").count("|") for line in rows}) == 1  # as many cells in each
+        assert sum("cannot run: not installed" in line for line in rows) == 2
+        assert sum("dali (plain)" in line and "13 / 0.16" in line for line in rows) == 2
+        assert sum("| equal |" in line for line in rows) == 4
+
+
+def test_a_document_without_markers_is_left_alone(bench: Any, report: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    document = tmp_path / "performance.md"
+    document.write_text("<!-- table end --> <!-- table begin -->")
+    with pytest.raises(SystemExit, match="no <!-- table begin -->"):
+        bench("report").rewrite(document, report)
+    assert document.read_text() == "<!-- table end --> <!-- table begin -->"
+
+
+def test_the_picture_is_well_formed_and_to_scale(bench: Any, report: dict[str, Any]) -> None:
+    picture = xml.dom.minidom.parseString(bench("plot").draw(report))
+    bars = [rect for rect in picture.getElementsByTagName("rect") if rect.getAttribute("height") == "11"]
+    widths = [float(bar.getAttribute("width")) for bar in bars]
+    rates = [1250, 1200, 500, 250, 100, 50]  # per core; ours, then the peers by speed
+    assert widths == pytest.approx([rate * widths[0] / 1250 for rate in rates], abs=0.1)
+    assert ["other" in bar.getAttribute("class") for bar in bars] == [False, False, True, True, False, False]
+
+
+def test_boxes_are_those_of_torchvision(bench: Any) -> None:
+    """The same bounds and the same fallback; for the distribution, the mean share of the area."""
+    transforms = pytest.importorskip("torchvision.transforms")
+    torch = pytest.importorskip("torch")
+    random_box = bench("job").random_box
+    random.seed(1)
+    for width, height in [(1, 1), (1000, 10), (10, 1000), (3, 4)]:
+        top, left, h, w = random_box(width, height)
+        assert 0 <= top <= height - h and 0 <= left <= width - w and h > 0 and w > 0
+    image = torch.zeros(1, 10, 1000)  # too wide for any draw: the fallback is in the middle
+    assert random_box(1000, 10) == transforms.RandomResizedCrop.get_params(image, [0.5, 1.0], [3 / 4, 4 / 3])
+    ours = [h * w / (300 * 400) for _, _, h, w in (random_box(400, 300) for _ in range(4000))]
+    image = torch.zeros(1, 300, 400)
+    torch.manual_seed(1)
+    theirs = [transforms.RandomResizedCrop.get_params(image, [0.08, 1.0], [3 / 4, 4 / 3]) for _ in range(4000)]
+    expected = sum(h * w for _, _, h, w in theirs) / 4000 / (300 * 400)
+    assert sum(ours) / 4000 == pytest.approx(expected, abs=0.02)
+
+
+def test_tars_hold_each_file_once(bench: Any, tmp_path: pathlib.Path) -> None:
+    for kind, count in (("cat", 3), ("dog", 4)):
+        (tmp_path / "data" / kind).mkdir(parents=True)
+        for i in range(count):
+            (tmp_path / "data" / kind / f"{i}.jpg").write_bytes(f"{kind}{i}".encode())
+    found = []
+    for path in bench("job").write_tars(str(tmp_path / "data"), str(tmp_path), shards=2):
+        with tarfile.open(path) as tar:
+            members = {member.name: tar.extractfile(member).read().decode() for member in tar}  # type: ignore[union-attr]
+        found += [(members[name], members[name[:-4] + ".cls"]) for name in members if name.endswith(".jpg")]
+    assert sorted(found) == [(f"cat{i}", "0") for i in range(3)] + [(f"dog{i}", "1") for i in range(4)]
+
+
+def test_a_reason_is_the_line_that_names_the_error(bench: Any) -> None:
+    reason = bench("rows").reason
+    assert reason("  RuntimeError: no opencv\n\nnote: not a problem with pip\n") == "RuntimeError: no opencv"
+    assert reason("cutwater.errors.WrongType: no\nlast words\n") == "last words"
+    assert reason("") == "no reason given"
+
+
+def test_ratios_are_taken_inside_a_round(bench: Any) -> None:
+    """A machine that slows down by half in the second round changes no ratio."""
+
+    def runs(*rates: float) -> list[dict[str, Any]]:
+        rest = dict.fromkeys(["cpu_us_per_image", "memory_mb", "first_batch_s", "first_epoch_images_per_s"], 1.0)
+        return [{"images_per_s": rate, "versions": {}, "settings": "", **rest} for rate in rates]
+
+    found = bench("peers").summary(runs(400, 200, 400), runs(800, 400, 800), runs(100, 50, 100))
+    assert (found["ours_to_it"], found["it_to_torch"]) == (2.0, 4.0)
+    assert (found["median"], found["worst"], found["best"], found["spread"]) == (400, 200, 400, 0.5)
