@@ -33,8 +33,8 @@ class Row(NamedTuple):
 OURS = [
     Row("cutwater", "cutwater", variants=("files",)),
     Row("cutwater-index", "cutwater", variants=("index",)),
-    Row("cutwater-coefficients", "cutwater", variants=("coefficients",), prepared="kept in RAM since epoch 1"),
-    Row("cutwater-pixels", "cutwater", variants=("pixels",), prepared="kept in RAM since epoch 1"),
+    Row("cutwater-coefficients", "cutwater", variants=("coefficients",), prepared="coefficients in RAM"),
+    Row("cutwater-pixels", "cutwater", variants=("pixels",), prepared="decoded pixels in RAM"),
 ]
 
 PEERS = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ours. Variants: files (nothing is kept between epochs), index (the entropy index of the warm-up epoch is
 kept in memory), coefficients (samples are held in memory at the cut inside decode), pixels (at the cut after
-it). All deliver the same pixels."""
+it). All deliver the same bytes."""
 
 import inspect
 
@@ -15,28 +15,32 @@ SEED = 3
 CUTS = {"coefficients": "entropy", "pixels": "decode"}
 
 
-def open_loader(job: Job) -> tuple[cw.Dataset, cw.DataLoader]:
+def open_files(job: Job) -> cw.Dataset:
     ds = cw.folder(job.data).decode().random_resized_crop(SIZE).random_horizontal_flip()
-    ds = ds.to_tensor().normalize(MEAN, STD)
+    return ds.to_tensor().normalize(MEAN, STD)
+
+
+def open_loader(job: Job) -> cw.DataLoader:
+    ds = open_files(job)
     if job.variant in CUTS:
         ds = ds.in_memory(CUTS[job.variant])
     index = "memory" if job.variant == "index" else "off"
     how = {"index": index} if "index" in inspect.signature(cw.DataLoader).parameters or index != "off" else {}
-    loader = cw.DataLoader(ds, batch_size=BATCH, shuffle=True, seed=SEED, num_workers=job.cores, output="numpy", **how)
-    return ds, loader
+    return cw.DataLoader(ds, batch_size=BATCH, shuffle=True, seed=SEED, num_workers=job.cores, output="numpy", **how)
 
 
 def epochs(job: Job):
-    _, loader = open_loader(job)
+    loader = open_loader(job)
     return lambda: (images for images, _ in loader)
 
 
 def pixels(job: Job, crops: list[Crop]):
     """A batch of the second epoch, as training gets it, with the crops that were drawn for it."""
-    ds, loader = open_loader(job)
+    loader = open_loader(job)
     for _ in loader:
         pass
     batch = next(iter(loader))
+    ds = open_files(job)
     drawn = []
     for i in batch.ids.tolist():
         crop, flip = ds.draws(i, epoch=batch.epoch, seed=SEED)
