@@ -17,8 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostThreads = 1024;
-
 double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -33,6 +31,10 @@ void check(const What& what, const HowFast& how) {
   if (what.source->cut() > what.pipeline.last_cut())
     refuse("the source stands at cut " + std::to_string(what.source->cut()) +
            ", past the pipeline's last cut " + std::to_string(what.pipeline.last_cut()));
+  if (const std::string made_by = what.source->fingerprint();
+      !made_by.empty() && made_by != what.pipeline.fingerprint(what.source->cut()))
+    refuse("the source's samples stand at cut " + std::to_string(what.source->cut()) +
+           " of another pipeline than this one: " + what.pipeline.to_string());
   const BadSamples& bad = what.bad_samples;
   if (bad.max_count && *bad.max_count < 0)
     refuse("max_errors must not be negative, got " + std::to_string(*bad.max_count));
@@ -50,17 +52,10 @@ void check(const What& what, const HowFast& how) {
 ExecutorOptions resolve(const What& what, const HowFast& how) {
   constexpr std::size_t kMostByDefault = std::size_t{4} << 30;
   ExecutorOptions options;
-  options.threads = usable_cores();
+  options.threads = how.threads ? *how.threads : default_threads();
   options.memory_limit = std::min(usable_memory_bytes() / 4, kMostByDefault);
-  if (const char* threads = std::getenv("CUTWATER_THREADS"); threads != nullptr && !how.threads) {
-    options.threads = std::atoi(threads);
-    if (options.threads < 1 || options.threads > kMostThreads)
-      refuse("the environment's CUTWATER_THREADS must be in 1.." + std::to_string(kMostThreads) +
-             ", got '" + std::string(threads) + "'");
-  }
   if (const char* limit = std::getenv("CUTWATER_MEMORY_LIMIT"); limit != nullptr)
     options.memory_limit = parse_bytes("the environment's CUTWATER_MEMORY_LIMIT", limit);
-  options.threads = how.threads.value_or(options.threads);
   options.memory_limit = how.memory_limit.value_or(options.memory_limit);
   constexpr std::size_t kLeast = std::size_t{1} << 20;
   if (options.memory_limit < kLeast)

@@ -4,6 +4,7 @@
 
 #include "cutwater/buffer.h"    // IWYU pragma: export
 #include "cutwater/error.h"     // IWYU pragma: export
+#include "cutwater/hold.h"      // IWYU pragma: export
 #include "cutwater/loader.h"    // IWYU pragma: export
 #include "cutwater/op.h"        // IWYU pragma: export
 #include "cutwater/options.h"   // IWYU pragma: export

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,9 +41,12 @@ class Source {
 
   virtual std::int64_t size() const = 0;
   virtual Cut cut() const { return 0; }  // where its samples stand
+  // The fingerprint of the pipeline at that cut; empty where it is 0: those are bytes as stored.
+  virtual std::string fingerprint() const { return {}; }
 
-  // The sample, its bytes in a buffer of the context's pool. Failures carry id, path and op "read".
-  // REQUIRES: 0 <= id < size().
+  // The sample, its bytes in a buffer of the context's pool, or borrowed from this source: then the
+  // sample must not outlive it. Failures carry id, path and op, which is "read" where the source
+  // itself failed. REQUIRES: 0 <= id < size().
   virtual Result<Sample> read(SampleId id, const ReadContext& into) const = 0;
 
   virtual std::string path(SampleId id) const = 0;  // for people, and for error messages
@@ -82,6 +86,11 @@ std::shared_ptr<const Source> open_table(const std::string& path);
 std::shared_ptr<const Source> open_tar(const std::vector<std::string>& shards);
 // The shards that a path, a glob ("train-*.tar") or a range ("train-{000..127}.tar") stands for.
 std::vector<std::string> shards_of(const std::string& pattern);
+
+// Samples whose stored bytes are in memory; they are copied. Labels and classes as for files.
+std::shared_ptr<const Source> open_memory(const std::vector<std::span<const std::uint8_t>>& samples,
+                                          std::vector<std::int64_t> labels = {},
+                                          std::vector<std::string> classes = {});
 
 // What the command line takes as --data: a folder, a table, or tar shards (also a glob of shards).
 std::shared_ptr<const Source> open_source(const std::string& data);

@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "bind.h"
+#include "cutwater/hold.h"
 #include "cutwater/loader.h"
 #include "run/machine.h"
 
@@ -115,6 +116,16 @@ nb::dict state_dict(const Loader& loader) {
   return dict;
 }
 
+std::shared_ptr<Source> hold(std::shared_ptr<Source> source, const Pipeline& pipeline, Cut cut,
+                             std::optional<int> threads, std::optional<std::size_t> memory_limit) {
+  HoldOptions options{threads, memory_limit, [] {
+                        const nb::gil_scoped_acquire acquired;
+                        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+                      }};
+  const nb::gil_scoped_release released;
+  return std::const_pointer_cast<Source>(hold_in_memory(std::move(source), pipeline, cut, options));
+}
+
 void load_state_dict(Loader& loader, const nb::dict& dict) {
   LoaderState state;
   try {
@@ -168,6 +179,9 @@ void bind_loader(nb::module_& m) {
       .def("load_state_dict", &load_state_dict, nb::arg("state"))
       .def("stats", &stats_dict)
       .def("close", &Loader::close, nb::call_guard<nb::gil_scoped_release>());
+  m.def("hold_in_memory", &hold, nb::arg("source"), nb::arg("pipeline"), nb::arg("cut"),
+        nb::arg("threads").none(), nb::arg("memory_limit").none(),
+        "Runs the pipeline up to the cut once for all samples and keeps the results.");
   m.def("usable_cores", &usable_cores, "Cores that this process may use, by cpuset and CFS quota.");
 }
 

@@ -124,8 +124,19 @@ nb::list draws_list(const Pipeline& pipeline, const Source& source, SampleId id,
   return list;
 }
 
+Tensor copied(const TensorView& view) {
+  Buffer bytes(view.spec().bytes());
+  if (!bytes.empty()) std::memcpy(bytes.data(), view.bytes(), bytes.size());
+  return {view.spec(), std::move(bytes)};
+}
+
 nb::dict run_sample(const Pipeline& pipeline, const Source& source, SampleId id, Cut upto,
                     std::uint32_t epoch, std::uint64_t seed, bool fuse) {
+  if (upto < source.cut())
+    throw Error(Code::kInvalidArgument,
+                "the samples are held in memory at cut '" + pipeline.cut_name(source.cut()) +
+                    "' and cannot be run up to '" + pipeline.cut_name(upto) +
+                    "', which lies before it; ask the data set that in_memory() was called on");
   Sample sample;
   {
     nb::gil_scoped_release released;
@@ -135,6 +146,9 @@ nb::dict run_sample(const Pipeline& pipeline, const Source& source, SampleId id,
     Sample stored = with_path(source.read(id, *how.pool), source, id);
     const Draws draws = with_path(pipeline.draw(stored, seed, epoch), source, id);
     sample = with_path(pipeline.run(std::move(stored), source.cut(), upto, draws, how), source, id);
+    // What the source only lends becomes the caller's, to keep and to write into.
+    for (Field& field : sample.fields)
+      if (!field.tensor.owns_bytes()) field.tensor = copied(field.tensor.view());
   }
   return sample_dict(std::move(sample));
 }

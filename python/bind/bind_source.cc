@@ -3,6 +3,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <span>
+#include <utility>
+
 #include "bind.h"
 #include "cutwater/source.h"
 
@@ -29,6 +32,36 @@ std::vector<std::string> file_names(const nb::list& texts) {
   return names;
 }
 
+// A bytes-like object, seen as bytes while this lives.
+class BytesView {
+ public:
+  explicit BytesView(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  BytesView(BytesView&& other) noexcept : view_(std::exchange(other.view_, Py_buffer{})) {}
+  ~BytesView() {
+    if (view_.obj != nullptr) PyBuffer_Release(&view_);
+  }
+  std::span<const std::uint8_t> bytes() const {
+    return {static_cast<const std::uint8_t*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+std::shared_ptr<Source> opened_memory(const nb::list& samples,
+                                      const std::vector<std::int64_t>& labels,
+                                      const nb::list& classes) {
+  std::vector<BytesView> views;
+  std::vector<std::span<const std::uint8_t>> bytes;
+  views.reserve(nb::len(samples));
+  for (const nb::handle sample : samples) bytes.push_back(views.emplace_back(sample).bytes());
+  const std::vector<std::string> names = file_names(classes);
+  const nb::gil_scoped_release released;  // the views are given back with the GIL held again
+  return std::const_pointer_cast<Source>(open_memory(bytes, labels, names));
+}
+
 // Opens without the GIL: a listing may take seconds.
 template <class Open>
 std::shared_ptr<Source> opened(Open&& open) {
@@ -51,6 +84,7 @@ void bind_source(nb::module_& m) {
                      for (const std::string& name : s.classes()) names.push_back(file_text(name));
                      return names;
                    })
+      .def_prop_ro("cut", &Source::cut)
       .def_prop_ro("identity", &Source::identity);
 
   m.def(
@@ -88,6 +122,7 @@ void bind_source(nb::module_& m) {
         return opened([names = file_names(shards)] { return open_tar(names); });
       },
       nb::arg("shards"));
+  m.def("open_memory", &opened_memory, nb::arg("samples"), nb::arg("labels"), nb::arg("classes"));
 }
 
 }  // namespace cutwater::python

@@ -10,7 +10,7 @@ for images, labels in cw.DataLoader(ds, batch_size=64, shuffle=True, seed=7):
 from cutwater._core import Pipeline, parse
 from cutwater._core import version as __version__
 from cutwater.batch import Batch
-from cutwater.dataset import Dataset, files, folder, tar
+from cutwater.dataset import Dataset, files, folder, memory, tar
 from cutwater.errors import (
     Closed,
     Error,
@@ -45,6 +45,7 @@ __all__ = [
     "__version__",
     "files",
     "folder",
+    "memory",
     "parse",
     "tar",
 ]

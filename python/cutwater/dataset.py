@@ -7,13 +7,14 @@ import hashlib
 import operator
 import os
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 from cutwater import _core
 from cutwater._ops import Ops
 from cutwater.errors import InvalidArgument, OutOfRange, WrongType
 
 PathLike = str | os.PathLike[str]
+Buffer = Any  # bytes, bytearray, memoryview, a NumPy array…: whatever has the buffer protocol
 
 # Pillow's numbers for its filters, which torchvision accepts as well.
 _PILLOW_FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -45,6 +46,26 @@ def whole_number(name: str, value: Any, least: int, greatest: int) -> int:
     if number > greatest:
         raise InvalidArgument(f"{name} must be at most {greatest}, got {number}")
     return number
+
+
+def bytes_number(name: str, value: int | str | None) -> int | None:
+    """A number of bytes, also from text such as "2GiB"."""
+    if value is None:
+        return None
+    return _core.parse_bytes(name, value) if isinstance(value, str) else whole_number(name, value, 1, 2**62)
+
+
+def _named_labels(what: str, count: int, labels: Sequence[int | str] | None) -> tuple[list[int], list[str]]:
+    """Labels as numbers, and the names of the classes where they were given as names."""
+    if labels is None:
+        return [], []
+    if len(labels) != count:
+        raise InvalidArgument(f"{what}, but {len(labels)} labels")
+    if all(isinstance(label, str) for label in labels):
+        classes = sorted({str(label) for label in labels})
+        index = {name: i for i, name in enumerate(classes)}
+        return [index[str(label)] for label in labels], classes
+    return [int(label) for label in labels], []
 
 
 def _draw_key(epoch: Any, seed: Any) -> tuple[int, int]:
@@ -130,6 +151,22 @@ class Dataset(Ops):
         """The random parameters of one sample in one epoch, one entry per drawing op."""
         return _core.draws(self._pipeline, self._source, self._index(id), *_draw_key(epoch, seed))
 
+    def in_memory(
+        self,
+        cut: int | str = "decode",
+        memory_limit: int | str | None = None,
+        num_workers: int | Literal["auto"] = "auto",
+    ) -> Dataset:
+        """The same data set with its samples held in memory at a cut: the work up to there is done now, once.
+
+        cut: a number, or the op it follows; the frontier at most, for what is random differs in every epoch.
+        memory_limit: of what is held, in bytes or as "8GiB"; half of the free memory if not given.
+        """
+        limit = bytes_number("memory_limit", memory_limit)
+        threads = None if num_workers == "auto" else whole_number("num_workers", num_workers, 1, 1024)
+        number = self._pipeline.cut(str(cut))
+        return Dataset(_core.hold_in_memory(self._source, self._pipeline, number, threads, limit), self._pipeline)
+
     def cuts(self) -> list[dict[str, Any]]:
         """The places between the ops: what is stable, what the fields look like there."""
         return self._pipeline.cuts()
@@ -150,15 +187,20 @@ def files(table_or_paths: PathLike | Sequence[PathLike], labels: Sequence[int | 
             raise InvalidArgument("files: labels go with a list of paths; a table has its own label column")
         return Dataset(_core.open_table(os.fspath(table_or_paths)))
     paths = [os.fspath(path) for path in table_or_paths]
-    if labels is None:
-        return Dataset(_core.open_files(paths, [], []))
-    if len(labels) != len(paths):
-        raise InvalidArgument(f"files: {len(paths)} paths, but {len(labels)} labels")
-    if all(isinstance(label, str) for label in labels):
-        classes = sorted({str(label) for label in labels})
-        index = {name: i for i, name in enumerate(classes)}
-        return Dataset(_core.open_files(paths, [index[str(label)] for label in labels], classes))
-    return Dataset(_core.open_files(paths, [int(label) for label in labels], []))
+    numbers, classes = _named_labels(f"files: {len(paths)} paths", len(paths), labels)
+    return Dataset(_core.open_files(paths, numbers, classes))
+
+
+def memory(samples: Sequence[Buffer], labels: Sequence[int | str] | None = None) -> Dataset:
+    """Samples whose stored bytes (those of an image file) are in memory: bytes-like objects. They are copied."""
+    if isinstance(samples, (bytes, bytearray, memoryview, str)):
+        raise WrongType(f"memory: a list of bytes-like objects is needed, got one {type(samples).__name__}")
+    stored = list(samples)
+    numbers, classes = _named_labels(f"memory: {len(stored)} samples", len(stored), labels)
+    try:
+        return Dataset(_core.open_memory(stored, numbers, classes))
+    except (TypeError, BufferError) as error:
+        raise WrongType(f"memory: samples must be contiguous bytes-like objects: {error}") from None
 
 
 def tar(paths_or_glob: PathLike | Sequence[PathLike]) -> Dataset:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from cutwater import _core
 from cutwater.batch import Batch
-from cutwater.dataset import Dataset, whole_number
+from cutwater.dataset import Dataset, bytes_number, whole_number
 from cutwater.errors import InvalidArgument, WrongType
 
 # Arguments of torch's DataLoader that have another place here.
@@ -139,11 +139,6 @@ class DataLoader:
             share = float(max_errors)
         elif max_errors is not None:
             raise WrongType(f"max_errors must be a count or a share, got {max_errors!r}")
-        limit: int | None = None
-        if isinstance(memory_limit, str):
-            limit = _core.parse_bytes("memory_limit", memory_limit)
-        elif memory_limit is not None:
-            limit = whole_number("memory_limit", memory_limit, 1, 2**62)
         self.dataset = dataset
         self.batch_size = batch_size
         self.drop_last = drop_last
@@ -164,7 +159,7 @@ class DataLoader:
             max_error_count=count,
             max_error_share=share,
             threads=None if num_workers == "auto" else num_workers,
-            memory_limit=limit,
+            memory_limit=bytes_number("memory_limit", memory_limit),
             prefetch=None if prefetch_factor is None else whole_number("prefetch_factor", prefetch_factor, 1, 2**62),
             fuse=fuse,
         )

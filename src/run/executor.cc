@@ -82,7 +82,10 @@ Executor::Executor(const What& what, const ExecutorOptions& options)
       options_(options),
       pool_(BufferPool::create(options.memory_limit)),
       gate_(options.memory_limit) {
-  work_.ops.resize(what_.pipeline.steps().size());
+  const std::vector<Step>& steps = what_.pipeline.steps();
+  work_.ops.resize(steps.size());
+  for (auto k = static_cast<std::size_t>(what_.source->cut()); k < steps.size(); ++k)
+    made_fields_.push_back(steps[k].op.def().field);
 }
 
 Executor::~Executor() {
@@ -211,8 +214,8 @@ Result<Sample> Executor::make_sample(Task& task, Work& work) {
 
     // Fields that no op has written are copied.
     stage = "batch";
-    for (Field& field : made.value().fields) {
-      if (!field.tensor.owns_bytes()) continue;
+    for (const Field& field : made.value().fields) {
+      if (std::ranges::find(made_fields_, field.name) != made_fields_.end()) continue;
       const TensorSpan place = slots.slot(field.name, field.tensor.spec());
       const std::size_t size = field.tensor.spec().bytes();
       if (size > 0) std::memcpy(place.bytes(), field.tensor.view().bytes(), size);

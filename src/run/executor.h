@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -82,6 +83,7 @@ class Executor {
 
   const What& what_;
   const ExecutorOptions options_;
+  std::vector<std::string_view> made_fields_;  // that ops write, and so into their slots
   const std::shared_ptr<BufferPool> pool_;
   std::atomic<int> process_{0};  // where the threads live; 0: not started
   MemoryGate gate_;

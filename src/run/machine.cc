@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+
+#include "cutwater/error.h"
 
 namespace cutwater {
 namespace {
@@ -84,6 +87,30 @@ std::size_t usable_memory_bytes() {
   });
   bytes = std::min(bytes, number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes").value_or(bytes));
   return static_cast<std::size_t>(bytes);
+}
+
+std::size_t free_memory_bytes() {
+  auto free = static_cast<double>(usable_memory_bytes());
+  std::ifstream file("/proc/meminfo");  // "MemAvailable:   21847896 kB"
+  double kibibytes = 0;
+  for (std::string word; file >> word;)
+    if (word == "MemAvailable:" && file >> kibibytes) free = std::min(free, kibibytes * 1024);
+  for_each_cgroup2([&](const std::string& folder) {
+    const auto limit = number_in(folder + "/memory.max"),
+               used = number_in(folder + "/memory.current");
+    if (limit && used) free = std::min(free, std::max(*limit - *used, 0.0));
+  });
+  return static_cast<std::size_t>(free);
+}
+
+int default_threads() {
+  const char* const text = std::getenv("CUTWATER_THREADS");
+  if (text == nullptr) return usable_cores();
+  const int threads = std::atoi(text);
+  if (threads < 1 || threads > kMostThreads)
+    throw Error(Code::kInvalidArgument, "the environment's CUTWATER_THREADS must be in 1.." +
+                                            std::to_string(kMostThreads) + ", got '" + text + "'");
+  return threads;
 }
 
 }  // namespace cutwater

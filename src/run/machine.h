@@ -11,5 +11,11 @@ int affinity_cores();               // cores in this process's cpuset
 std::optional<double> cpu_quota();  // cores that the cgroup grants, if it limits them
 int usable_cores();                 // at least 1
 std::size_t usable_memory_bytes();  // the smaller of physical memory and the cgroup's limit
+std::size_t free_memory_bytes();    // of it, what nobody uses; page cache counts as free
+
+inline constexpr int kMostThreads = 1024;
+// What the environment says (CUTWATER_THREADS), else the usable cores. Throws
+// Error(kInvalidArgument).
+int default_threads();
 
 }  // namespace cutwater

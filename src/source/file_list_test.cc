@@ -114,7 +114,7 @@ TEST(OpenFilesTest, RefusesWhatDoesNotFitTogether) {
   };
   constexpr Code kCode = Code::kInvalidArgument;
   EXPECT_THAT(refusal({}, {}, {}), FailsWith(kCode, "it is empty"));
-  EXPECT_THAT(refusal({"a", "b"}, {1}, {}), FailsWith(kCode, "1 labels for 2 files"));
+  EXPECT_THAT(refusal({"a", "b"}, {1}, {}), FailsWith(kCode, "1 labels for 2 samples"));
   EXPECT_THAT(refusal({"a"}, {}, {"x"}), FailsWith(kCode, "class names without labels"));
   EXPECT_THAT(refusal({"a", "b"}, {0, 1}, {"x"}),
               FailsWith(kCode, "label 1 of b is outside the 1 classes"));

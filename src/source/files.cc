@@ -9,6 +9,7 @@
 #include "core/sha256.h"
 #include "cutwater/source.h"
 #include "source/file_list.h"
+#include "source/labels.h"
 #include "source/read_file.h"
 
 namespace cutwater {
@@ -74,13 +75,8 @@ std::shared_ptr<const Source> open_files(const std::vector<std::string>& paths,
     throw Error(Code::kInvalidArgument, "list of files: " + reason);
   };
   if (paths.empty()) refuse("it is empty; give at least one path");
-  if (!labels.empty() && labels.size() != paths.size()) {
-    refuse(std::to_string(labels.size()) + " labels for " + std::to_string(paths.size()) +
-           " files; give one for each file, or none");
-  }
-  if (labels.empty() && !classes.empty()) {
-    refuse("class names without labels; give a label for each file");
-  }
+  check_labels("list of files", paths.size(), labels, classes,
+               [&](std::size_t i) { return paths[i]; });
   FileListBuilder builder("");
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (paths[i].empty()) refuse("path " + std::to_string(i) + " is empty");
@@ -88,13 +84,6 @@ std::shared_ptr<const Source> open_files(const std::vector<std::string>& paths,
       refuse("path " + std::to_string(i) + " has a zero byte");
     }
     builder.add_path(paths[i]);
-  }
-  if (!classes.empty()) {
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      if (labels[i] >= 0 && static_cast<std::uint64_t>(labels[i]) < classes.size()) continue;
-      refuse("label " + std::to_string(labels[i]) + " of " + paths[i] + " is outside the " +
-             std::to_string(classes.size()) + " classes");
-    }
   }
   return make_file_source(std::move(builder).finish(labels), std::move(classes));
 }
