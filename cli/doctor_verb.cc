@@ -11,6 +11,7 @@
 #include "core/units.h"
 #include "ops/image/codec_versions.h"
 #include "run/machine.h"
+#include "run/ring.h"
 #include "verbs.h"
 
 namespace cutwater::cli {
@@ -64,6 +65,13 @@ ordered_json examine() {
   if (quota && *quota < affinity_cores())
     problems.push_back({{"what", "the container may use fewer cores than it sees"},
                         {"fix", "raise its CPU limit, or leave num_workers at \"auto\""}});
+  const std::string no_ring = Ring::missing();
+  if (!no_ring.empty())
+    problems.push_back(
+        {{"what", "no io_uring (" + no_ring + "): reads of slow storage take a thread each"},
+         {"fix",
+          "build with liburing-dev; allow io_uring in the container's seccomp profile and in "
+          "/proc/sys/kernel/io_uring_disabled; or set num_workers above the cores"}});
   if (simd_levels().empty())
     problems.push_back({{"what", "no SIMD level is known for this processor"},
                         {"fix", "none needed: the portable code runs, slower"}});
@@ -74,6 +82,7 @@ ordered_json examine() {
           {"memory_bytes", usable_memory_bytes()},
           {"simd", simd_levels()},
           {"codecs", codecs},
+          {"io_uring", no_ring.empty()},
           {"cuda", cuda_driver()},
           {"torch", torch.empty() ? ordered_json(nullptr) : ordered_json(torch)},
           {"problems", problems}};
@@ -98,6 +107,7 @@ void doctor(bool json) {
   std::printf("  simd    %s\n", simd.empty() ? " none" : simd.c_str());
   for (const auto& [name, version] : found["codecs"].items())
     std::printf("  %-8s %s\n", name.c_str(), version.get<std::string>().c_str());
+  std::printf("  io_uring %s\n", found["io_uring"].get<bool>() ? "yes" : "no");
   std::printf("  cuda     %s\n", found["cuda"].get<bool>() ? "driver found" : "no driver");
   std::printf("  torch    %s\n", found["torch"].is_null() ? "not found" : text("torch").c_str());
   if (found["problems"].empty()) std::printf("nothing is missing\n");

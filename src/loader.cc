@@ -17,6 +17,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Enough for one disk or server to be busy, and for a hundred samples of 100 KB a few megabytes.
+constexpr int kReadsInFlight = 32;
+constexpr int kMostReadsInFlight = 4096;
+
 double seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -43,6 +47,10 @@ void check(const What& what, const HowFast& how) {
   if (how.threads && (*how.threads < 1 || *how.threads > kMostThreads))
     refuse("num_workers must be in 1.." + std::to_string(kMostThreads) + ", got " +
            std::to_string(*how.threads));
+  if (how.reads_in_flight &&
+      (*how.reads_in_flight < 0 || *how.reads_in_flight > kMostReadsInFlight))
+    refuse("reads_in_flight must be in 0.." + std::to_string(kMostReadsInFlight) + ", got " +
+           std::to_string(*how.reads_in_flight));
   if (how.prefetch_batches && *how.prefetch_batches < 1)
     refuse("prefetch must be at least 1 batch, got " + std::to_string(*how.prefetch_batches));
 }
@@ -61,7 +69,12 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
   if (options.memory_limit < kLeast)
     refuse("memory_limit must be at least 1 MiB, got " + std::to_string(options.memory_limit) +
            " bytes");
-  const std::int64_t enough_for_threads = 3 + 2 * options.threads / what.batch_size;
+  options.reads_in_flight = how.reads_in_flight.value_or(kReadsInFlight);
+  if (what.source->stored_bytes() == nullptr) options.reads_in_flight = 0;
+  if (options.reads_in_flight > 0)
+    options.reads_in_flight = std::max(options.reads_in_flight, options.threads);
+  const std::int64_t enough_for_threads =
+      3 + (2 * options.threads + options.reads_in_flight) / what.batch_size;
   options.prefetch_batches =
       how.prefetch_batches.value_or(std::max<std::int64_t>(4, enough_for_threads));
   options.fuse = how.fuse;
@@ -320,6 +333,7 @@ LoaderStats Loader::stats() const {
   Work work = my.here().work();
   stats.bytes_read = work.bytes_read;
   stats.read_seconds = seconds(work.read.nanoseconds);
+  stats.reads_queued = work.reads_queued;
   stats.consumer_wait_seconds = seconds(work.consumer_wait_ns);
   stats.worker_wait_seconds = seconds(work.worker_wait_ns);
   stats.memory_peak = my.executor.pool().peak_bytes();

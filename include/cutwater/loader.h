@@ -63,6 +63,7 @@ struct LoaderStats {
   std::int64_t samples = 0, batches = 0;  // handed out
   std::uint64_t bytes_read = 0;
   double read_seconds = 0;           // summed over threads, as the ops
+  std::uint64_t reads_queued = 0;    // that waited for storage without a thread; see HowFast
   std::vector<NamedOpTime> ops;      // in chain order
   double consumer_wait_seconds = 0;  // next() waited for a batch: high means the loader is slow
   double worker_wait_seconds = 0;    // threads waited for room: high means the consumer is slow

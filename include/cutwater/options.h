@@ -55,6 +55,9 @@ struct HowFast {
   std::optional<std::size_t> memory_limit;       // unset: a quarter of the memory, at most 4 GiB
   std::optional<std::int64_t> prefetch_batches;  // finished or in the making; unset: by threads
   bool fuse = true;
+  // Reads from slow storage that are under way while the threads work; 0: each thread reads for
+  // itself. Unset: 32. Where the operating system has no io_uring, it is as 0.
+  std::optional<int> reads_in_flight = {};
 };
 
 }  // namespace cutwater

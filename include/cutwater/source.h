@@ -34,6 +34,8 @@ struct ReadContext {
   std::function<void(std::size_t bytes)> reserve;
 };
 
+class StoredBytes;
+
 // Immutable once made; every method may be called from any thread.
 class Source {
  public:
@@ -48,6 +50,9 @@ class Source {
   // sample must not outlive it. Failures carry id, path and op, which is "read" where the source
   // itself failed. REQUIRES: 0 <= id < size().
   virtual Result<Sample> read(SampleId id, const ReadContext& into) const = 0;
+
+  // Where the bytes lie, for the loader's own way to read them; null: read() is the only way.
+  virtual const StoredBytes* stored_bytes() const { return nullptr; }
 
   virtual std::string path(SampleId id) const = 0;  // for people, and for error messages
   virtual bool has_labels() const = 0;

@@ -82,6 +82,8 @@ class DataLoader:
     pin_memory: batches in pinned memory, where there is CUDA.
     timeout: seconds to wait for a batch before cutwater.Timeout is raised; 0 waits on.
     prefetch_factor: batches to have in the making or ready.
+    reads_in_flight: reads from slow storage that are under way while the threads work; 0: each thread reads for
+        itself.
     output: "torch", "numpy", or "auto": torch tensors where torch can be imported.
     """
 
@@ -104,6 +106,7 @@ class DataLoader:
         persistent_workers: bool = True,
         output: Literal["auto", "torch", "numpy"] = "auto",
         fuse: bool = True,
+        reads_in_flight: int | None = None,
         **torch_arguments: Any,
     ) -> None:
         for name, value in torch_arguments.items():
@@ -162,6 +165,9 @@ class DataLoader:
             memory_limit=bytes_number("memory_limit", memory_limit),
             prefetch=None if prefetch_factor is None else whole_number("prefetch_factor", prefetch_factor, 1, 2**62),
             fuse=fuse,
+            reads_in_flight=None
+            if reads_in_flight is None
+            else whole_number("reads_in_flight", reads_in_flight, 0, 4096),
         )
         _open_loaders.add(self)
 

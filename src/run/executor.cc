@@ -14,72 +14,15 @@
 namespace cutwater {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-std::uint64_t nanoseconds_since(Clock::time_point start) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
-}
-
 // How many runs may be on their way: the epoch being consumed and the one after it.
 constexpr std::size_t kRunsAhead = 2;
 
-// How often a bad sample's substitute may itself be bad.
-constexpr int kSubstitutes = 64;
-
-// What one sample holds of the gate, given back when it is done.
-class GateHold {
- public:
-  explicit GateHold(MemoryGate& gate) : gate_(gate) {}
-  ~GateHold() {
-    gate_.end_read(read_bytes_);
-    gate_.leave(inside_bytes_);
-  }
-  GateHold(const GateHold&) = delete;
-  GateHold& operator=(const GateHold&) = delete;
-
-  void read(std::size_t bytes) {
-    gate_.begin_read(bytes);
-    read_bytes_ += bytes;
-  }
-  void enter(std::size_t bytes) {
-    gate_.enter(bytes);
-    inside_bytes_ += bytes;
-  }
-  std::size_t read_bytes() const { return read_bytes_; }
-
- private:
-  MemoryGate& gate_;
-  std::size_t read_bytes_ = 0, inside_bytes_ = 0;
-};
-
 }  // namespace
-
-// Gives the pipeline the ticket's slots.
-class Executor::TicketSlots final : public SlotProvider {
- public:
-  TicketSlots(Executor& executor, Task& task) : executor_(executor), task_(task) {}
-
-  TensorSpan slot(std::string_view field, const TensorSpec& spec) override {
-    MutexLock lock(executor_.mutex_);
-    const TensorSpan place = task_.run->slot(task_.ticket, field, spec);
-    const std::size_t batch_bytes = task_.ticket.place.slab->bytes();
-    if (batch_bytes > executor_.largest_batch_bytes_) {
-      executor_.largest_batch_bytes_ = batch_bytes;
-      executor_.room_.notify_all();  // now known: how many batches may be open
-    }
-    executor_.note_batch_bytes();
-    return place;
-  }
-
- private:
-  Executor& executor_;
-  Task& task_;
-};
 
 Executor::Executor(const What& what, const ExecutorOptions& options)
     : what_(what),
       options_(options),
+      stored_(options.reads_in_flight > 0 ? what.source->stored_bytes() : nullptr),
       pool_(BufferPool::create(options.memory_limit)),
       gate_(options.memory_limit) {
   const std::vector<Step>& steps = what_.pipeline.steps();
@@ -91,13 +34,17 @@ Executor::Executor(const What& what, const ExecutorOptions& options)
 Executor::~Executor() {
   close();
   for (std::thread& thread : threads_) thread.join();
+  if (reaper_.joinable()) reaper_.join();
 }
 
 void Executor::close() {
   gate_.close();
   MutexLock lock(mutex_);
-  closed_ = true;
+  if (std::exchange(closed_, true)) return;
   runs_.clear();  // what threads are still at, they hold themselves
+  arrived_.clear();
+  deferred_.clear();
+  if (ring_) ring_->wake();
   pool_->give_up_idle();
   room_.notify_all();
   output_.notify_all();
@@ -139,10 +86,12 @@ bool Executor::closed() const {
 }
 
 void Executor::work_loop() {
+  Worker worker;
+  worker.work.ops.resize(what_.pipeline.steps().size());
   for (;;) {
     std::optional<Task> task;
     try {
-      task = take();
+      task = take(worker);
     } catch (...) {  // no memory for a batch, or for the order of an epoch
       MutexLock lock(mutex_);
       if (!runs_.empty()) runs_.front()->abort(caught(-1, "batch"));
@@ -150,7 +99,11 @@ void Executor::work_loop() {
       continue;
     }
     if (!task) return;
-    make(*task);
+    const auto start = Clock::now();
+    if (bring(*task, worker))
+      make(*task, worker, start);
+    else
+      worker.work.read.nanoseconds += nanoseconds_since(start);
   }
 }
 
@@ -173,98 +126,36 @@ bool Executor::room_for_next() {
   return open < most;
 }
 
-std::optional<Executor::Task> Executor::take() {
-  const auto start = Clock::now();
+std::optional<Executor::Task> Executor::take(Worker& worker) {
   MutexLock lock(mutex_);
-  while (!closed_ && !room_for_next()) room_.wait(mutex_);
-  work_.worker_wait_ns += nanoseconds_since(start);
-  if (closed_) return std::nullopt;
-  const auto& run = runs_.back();
-  return Task{run, run->issue()};
-}
-
-// Source → draws → pipeline → slots, for one sample.
-Result<Sample> Executor::make_sample(Task& task, Work& work) {
-  std::string_view stage = "read";
-  try {
-    GateHold hold(gate_);
+  for (;;) {
+    if (closed_) return std::nullopt;
+    if (std::optional<Task> task = next_task(worker)) return task;
     const auto start = Clock::now();
-    Result<Sample> stored =
-        what_.source->read(task.ticket.id, {*pool_, [&](std::size_t bytes) { hold.read(bytes); }});
-    work.read.nanoseconds += nanoseconds_since(start);
-    ++work.read.calls;
-    if (!stored) return stored;
-    work.bytes_read += hold.read_bytes();
-
-    const Pipeline& pipeline = what_.pipeline;
-    Result<Draws> draws = pipeline.draw(stored.value(), what_.seed, task.run->epoch());
-    if (!draws) return std::move(draws.failure());
-
-    TicketSlots slots(*this, task);
-    RunContext how;
-    how.pool = pool_;
-    how.slots = &slots;
-    how.fuse = options_.fuse;
-    how.times = &work.ops;
-    how.reserve = [&](std::size_t bytes) { hold.enter(bytes); };
-    const Cut from = stored.value().cut;
-    Result<Sample> made =
-        pipeline.run(std::move(stored).value(), from, pipeline.last_cut(), draws.value(), how);
-    if (!made) return made;
-
-    // Fields that no op has written are copied.
-    stage = "batch";
-    for (const Field& field : made.value().fields) {
-      if (std::ranges::find(made_fields_, field.name) != made_fields_.end()) continue;
-      const TensorSpan place = slots.slot(field.name, field.tensor.spec());
-      const std::size_t size = field.tensor.spec().bytes();
-      if (size > 0) std::memcpy(place.bytes(), field.tensor.view().bytes(), size);
-    }
-    return made;
-  } catch (...) {
-    return caught(task.ticket.id, stage);
+    std::uint64_t& waited =
+        reads_out() > 0 ? worker.work.read.nanoseconds : worker.work.worker_wait_ns;
+    room_.wait(mutex_);
+    waited += nanoseconds_since(start);
+    worker.work.move_to(work_);
   }
 }
 
-void Executor::make(Task& task) {
-  Work work;
-  work.ops.resize(what_.pipeline.steps().size());
-  Result<Sample> made = make_sample(task, work);
-  const SampleId asked_for = task.ticket.id;
-  for (int i = 0; i < kSubstitutes && !made && made.failure().code == Code::kBadSample &&
-                  what_.bad_samples.policy == OnError::kSubstitute;
-       ++i) {
-    Failure failure = std::move(made.failure());
-    failure.path = what_.source->path(task.ticket.id);
-    work.substituted.try_emplace(failure.sample, failure);
-    task.ticket.id = (asked_for + i + 1) % what_.source->size();
-    made = make_sample(task, work);
+// A read that has arrived, or a new ticket. While storage is slow, new ones go first until enough
+// are in flight; otherwise they would all be made before the next is asked for.
+std::optional<Executor::Task> Executor::next_task(Worker& worker) {
+  drop_stale();
+  const bool enough = reads_out() > 0 && reads_out() >= options_.reads_in_flight;
+  const bool new_first = !worker.arrived_first || arrived_.empty();
+  if (new_first && !enough && deferred_.empty() && room_for_next()) {
+    worker.arrived_first = true;
+    const auto& run = runs_.back();
+    return Task{run, run->issue(), GateHold(gate_), nullptr};
   }
-
-  MutexLock lock(mutex_);
-  work_.bytes_read += work.bytes_read;
-  work_.read.nanoseconds += work.read.nanoseconds;
-  work_.read.calls += work.read.calls;
-  for (std::size_t k = 0; k < work.ops.size(); ++k) {
-    work_.ops[k].nanoseconds += work.ops[k].nanoseconds;
-    work_.ops[k].calls += work.ops[k].calls;
-  }
-  for (auto& [id, failure] : work.substituted)
-    work_.substituted.try_emplace(id, std::move(failure));
-
-  if (made) {
-    task.run->complete(task.ticket);
-  } else {
-    Failure failure = std::move(made.failure());
-    failure.path = what_.source->path(task.ticket.id);
-    task.run->fail(task.ticket, std::move(failure));
-  }
-  for (Failure& failure : task.run->take_skipped()) {
-    const SampleId id = failure.sample;
-    work_.skipped.try_emplace(id, std::move(failure));
-    room_.notify_one();  // its slot is free for one more
-  }
-  if (something_for_consumer()) output_.notify_all();
+  if (arrived_.empty()) return std::nullopt;
+  worker.arrived_first = false;
+  std::optional<Task> task(std::move(arrived_.front()));
+  arrived_.pop_front();
+  return task;
 }
 
 bool Executor::something_for_consumer() const {
@@ -274,7 +165,9 @@ bool Executor::something_for_consumer() const {
 void Executor::note_batch_bytes() {
   std::size_t open = 0;
   for (const auto& run : runs_) open += static_cast<std::size_t>(run->open_batches());
-  gate_.set_batch_bytes(open * largest_batch_bytes_);
+  const std::size_t bytes = open * largest_batch_bytes_;
+  if (bytes == std::exchange(noted_batch_bytes_, bytes)) return;
+  gate_.set_batch_bytes(bytes);
 }
 
 bool Executor::wait(std::chrono::nanoseconds time) {

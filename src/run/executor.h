@@ -2,25 +2,33 @@
 // Executor: native threads that take the next sample of the order, run the pipeline on it, and
 // write it into its slot. The sample, not the batch, is the unit of work.
 //
-// Threads never wait for each other's samples: only for room (open batches, memory). The consumer
-// waits for a batch, the end of the epoch, a failure, or close(). Every wait has one of these ends.
+// Threads never wait for each other's samples: only for room (open batches, memory), and for
+// storage when there is nothing else to do. The consumer waits for a batch, the end of the epoch, a
+// failure, or close(). Every wait has one of these ends.
+//
+// executor.cc: threads, tickets, the consumer's side. executor_reads.cc: reads in flight.
+// executor_make.cc: one sample, from its bytes to its slot.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/mutex.h"
 #include "cutwater/options.h"
 #include "run/epoch_run.h"
 #include "run/memory_gate.h"
+#include "run/ring.h"
+#include "run/sample_read.h"
 
 namespace cutwater {
 
@@ -29,19 +37,25 @@ struct ExecutorOptions {
   std::size_t memory_limit = 0;
   std::int64_t prefetch_batches = 1;
   bool fuse = true;
+  int reads_in_flight = 0;  // besides what the threads read themselves; 0: none
 };
 
 // What the threads have done so far; times are summed over them.
 struct Work {
   std::uint64_t bytes_read = 0;
   OpTime read;
-  std::vector<OpTime> ops;  // indexed by a group's first step
+  std::uint64_t reads_queued = 0;  // that went through the ring
+  std::vector<OpTime> ops;         // indexed by a group's first step
   std::uint64_t worker_wait_ns = 0, consumer_wait_ns = 0;
   std::map<SampleId, Failure> skipped, substituted;  // bad in every epoch: listed once
+
+  void move_to(Work& sum);  // and starts anew
 };
 
 class Executor {
  public:
+  using Clock = std::chrono::steady_clock;
+
   Executor(const What& what, const ExecutorOptions& options);
   ~Executor();  // waits for the samples in the making
   Executor(const Executor&) = delete;
@@ -67,23 +81,83 @@ class Executor {
 
  private:
   class TicketSlots;
+
+  static std::uint64_t nanoseconds_since(Clock::time_point start) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+  }
+
+  // What one sample holds of the gate, given back when it is done.
+  class GateHold {
+   public:
+    explicit GateHold(MemoryGate& gate) : gate_(&gate) {}
+    GateHold(GateHold&& other) noexcept : gate_(other.gate_) { *this = std::move(other); }
+    GateHold& operator=(GateHold&& other) noexcept {
+      std::swap(read_bytes_, other.read_bytes_);
+      std::swap(inside_bytes_, other.inside_bytes_);
+      return *this;
+    }
+    ~GateHold() { give_back(); }
+
+    void has_read(std::size_t bytes) { read_bytes_ += bytes; }
+    void enter(std::size_t bytes) {
+      gate_->enter(bytes);
+      inside_bytes_ += bytes;
+    }
+    void give_back() {
+      gate_->end_read(std::exchange(read_bytes_, 0));
+      gate_->leave(std::exchange(inside_bytes_, 0));
+    }
+    std::size_t read_bytes() const { return read_bytes_; }
+
+   private:
+    MemoryGate* gate_;
+    std::size_t read_bytes_ = 0, inside_bytes_ = 0;
+  };
+
+  // A ticket on its way, with the thread that works on it or waiting for storage or memory.
   struct Task {
     std::shared_ptr<EpochRun> run;
     Ticket ticket;
+    GateHold hold;
+    std::unique_ptr<SampleRead> read;  // null: the source reads in one go
+  };
+
+  // What a thread keeps from sample to sample.
+  struct Worker {
+    Work work;
+    bool arrived_first = true;  // whether reads that have arrived go before new tickets
   };
 
   void work_loop();
-  std::optional<Task> take();
+  std::optional<Task> take(Worker& worker);
+  std::optional<Task> next_task(Worker& worker) CUTWATER_REQUIRES(mutex_);
   bool room_for_next() CUTWATER_REQUIRES(mutex_);
   std::shared_ptr<EpochRun> make_run(const EpochStart& start) const;
-  Result<Sample> make_sample(Task& task, Work& work);
-  void make(Task& task);
   bool something_for_consumer() const CUTWATER_REQUIRES(mutex_);
   void note_batch_bytes() CUTWATER_REQUIRES(mutex_);
+
+  // Reads in flight. bring() is false when the task has gone into other hands.
+  bool bring(Task& task, Worker& worker);
+  bool admit(Task& task);
+  bool send(Task& task, SampleRead::Next what, Worker& worker);
+  bool start_ring() CUTWATER_REQUIRES(mutex_);
+  void reap();
+  void drop_stale() CUTWATER_REQUIRES(mutex_);
+  void wake_deferred() CUTWATER_REQUIRES(mutex_);
+  int reads_out() const CUTWATER_REQUIRES(mutex_) {
+    return static_cast<int>(in_flight_.size() + arrived_.size());
+  }
+
+  void make(Task& task, Worker& worker, Clock::time_point start);
+  Result<Sample> read_at_once(Task& task);
+  Result<Sample> make_sample(Task& task, Result<Sample> stored, Work& work);
+  void finish(Task& task, Result<Sample> made, Work& work);
 
   const What& what_;
   const ExecutorOptions options_;
   std::vector<std::string_view> made_fields_;  // that ops write, and so into their slots
+  const StoredBytes* const stored_;            // null: no reads in flight
   const std::shared_ptr<BufferPool> pool_;
   std::atomic<int> process_{0};  // where the threads live; 0: not started
   MemoryGate gate_;
@@ -92,9 +166,23 @@ class Executor {
   Condition room_, output_;
   std::deque<std::shared_ptr<EpochRun>> runs_ CUTWATER_GUARDED_BY(mutex_);
   std::size_t largest_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  std::size_t noted_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   Work work_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
+
+  // Whether reads of a file system that cannot say if they would wait are slow: now and then a
+  // thread does one itself and looks at the clock.
+  std::atomic<bool> seems_slow_{false};
+  std::atomic<unsigned> untried_reads_{0};
+
+  std::unique_ptr<Ring> ring_;  // set once, under the lock, before anybody uses it
+  bool ring_tried_ CUTWATER_GUARDED_BY(mutex_) = false;
+  std::uint64_t last_token_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, Task> in_flight_ CUTWATER_GUARDED_BY(mutex_);  // in the ring, by token
+  std::list<Task> arrived_ CUTWATER_GUARDED_BY(mutex_);   // that a thread can go on with
+  std::list<Task> deferred_ CUTWATER_GUARDED_BY(mutex_);  // that found no memory for their bytes
+  std::thread reaper_;
 };
 
 }  // namespace cutwater

@@ -9,13 +9,25 @@ namespace cutwater {
 
 void MemoryGate::begin_read(std::size_t bytes) {
   MutexLock lock(mutex_);
-  while (!closed_ && read_bytes_ > 0 && read_bytes_ + bytes > limit_bytes_ / 4)
-    changed_.wait(mutex_);
+  while (!closed_ && !read_fits(bytes)) changed_.wait(mutex_);
   if (closed_) throw Error(Code::kCancelled, "the loader was closed");
   read_bytes_ += bytes;
 }
 
+bool MemoryGate::try_begin_read(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  if (!read_fits(bytes)) return false;
+  read_bytes_ += bytes;
+  return true;
+}
+
+void MemoryGate::force_read(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  read_bytes_ += bytes;
+}
+
 void MemoryGate::end_read(std::size_t bytes) {
+  if (bytes == 0) return;
   MutexLock lock(mutex_);
   read_bytes_ -= bytes;
   changed_.notify_all();
@@ -36,6 +48,7 @@ void MemoryGate::enter(std::size_t bytes) {
 }
 
 void MemoryGate::leave(std::size_t bytes) {
+  if (bytes == 0) return;
   MutexLock lock(mutex_);
   inside_bytes_ -= bytes;
   changed_.notify_all();

@@ -16,6 +16,8 @@ class MemoryGate {
   // Before a file is read: files being read take a quarter of the limit at most, so there is always
   // room for one of them to be decoded. Throws Error(kCancelled) after close().
   void begin_read(std::size_t bytes);
+  bool try_begin_read(std::size_t bytes);  // false: it would wait
+  void force_read(std::size_t bytes);      // where waiting might be for oneself
   void end_read(std::size_t bytes);
 
   // Before a sample is worked on. Waits for room. Throws Error(kInvalidArgument) when there can
@@ -27,6 +29,10 @@ class MemoryGate {
   void close();
 
  private:
+  bool read_fits(std::size_t bytes) const CUTWATER_REQUIRES(mutex_) {
+    return read_bytes_ == 0 || read_bytes_ + bytes <= limit_bytes_ / 4;
+  }
+
   const std::size_t limit_bytes_;
   Mutex mutex_;
   Condition changed_;

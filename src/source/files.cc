@@ -11,11 +11,12 @@
 #include "source/file_list.h"
 #include "source/labels.h"
 #include "source/read_file.h"
+#include "source/stored_bytes.h"
 
 namespace cutwater {
 namespace {
 
-class FileSource final : public Source {
+class FileSource final : public Source, private StoredBytes {
  public:
   FileSource(FileList list, std::vector<std::string> classes)
       : list_(std::move(list)), classes_(std::move(classes)) {}
@@ -23,11 +24,9 @@ class FileSource final : public Source {
   std::int64_t size() const override { return list_.size(); }
 
   Result<Sample> read(SampleId id, const ReadContext& into) const override {
-    std::optional<std::int64_t> label;
-    if (has_labels()) label = list_.label(id);
-    const std::string file = list_.path(id);
-    return stored_sample(id, file, label, [&] { return read_file(file, into); });
+    return sample(id, [&] { return read_file(list_.path(id), into); });
   }
+  const StoredBytes* stored_bytes() const override { return this; }
 
   std::string path(SampleId id) const override { return list_.path(id); }
   bool has_labels() const override { return list_.has_labels(); }
@@ -40,6 +39,14 @@ class FileSource final : public Source {
   }
 
  private:
+  StoredAt locate(SampleId id) const override { return {list_.path(id), {}, 0, 0, true}; }
+
+  Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes) const override {
+    std::optional<std::int64_t> label;
+    if (has_labels()) label = list_.label(id);
+    return stored_sample(id, label, bytes, [&] { return list_.path(id); });
+  }
+
   // The listing does not tell a data set from its resized copy. The sizes of a few files do, and
   // cost next to nothing; unlike times and places they survive a move.
   std::string identify() const {

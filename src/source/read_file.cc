@@ -2,9 +2,13 @@
 #include "source/read_file.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 
@@ -67,23 +71,43 @@ Fd::~Fd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+// O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+const int File::kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
 File File::open(const std::string& path) {
-  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
   int fd;
-  do fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  do fd = ::open(path.c_str(), kOpenFlags);
   while (fd < 0 && errno == EINTR);
+  return opened(fd < 0 ? -errno : fd, path);
+}
+
+std::optional<File> File::open_cached(const std::string& path) {
+  static std::atomic<bool> supported{true};
+  if (supported.load(std::memory_order_relaxed)) {
+    struct open_how how = {};
+    how.flags = static_cast<std::uint64_t>(kOpenFlags);
+    how.resolve = RESOLVE_CACHED;
+    const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
+    if (fd >= 0) return opened(static_cast<int>(fd), path);
+    if (errno == EAGAIN) return std::nullopt;
+    // An old kernel, or a sandbox that does not know the call.
+    if (errno == ENOSYS || errno == EINVAL || errno == EPERM) supported = false;
+  }
+  return open(path);
+}
+
+File File::opened(int result, const std::string& path) {
   struct stat status;
-  if (fd < 0) {
-    const int number = errno;
+  if (result < 0) {
     // Sockets, and devices that are not there, cannot be opened at all.
-    const bool special = number == ENXIO && ::stat(path.c_str(), &status) == 0;
+    const bool special = result == -ENXIO && ::stat(path.c_str(), &status) == 0;
     if (special) throw_not_regular(path, status.st_mode);
-    throw_system_error(number, path, "open");
+    throw_system_error(-result, path, "open");
   }
   File file;
-  file.fd_ = Fd(fd);
+  file.fd_ = Fd(result);
   file.path_ = path;
-  if (::fstat(fd, &status) != 0) throw_system_error(errno, path, "stat");
+  if (::fstat(result, &status) != 0) throw_system_error(errno, path, "stat");
   if (!S_ISREG(status.st_mode)) throw_not_regular(path, status.st_mode);
   file.size_ = static_cast<std::uint64_t>(status.st_size);
   file.mtime_ns_ = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
@@ -94,28 +118,45 @@ File File::open(const std::string& path) {
 void File::read(std::uint64_t offset, std::span<std::uint8_t> into) const {
   while (!into.empty()) {
     const ssize_t got = ::pread(fd_.get(), into.data(), into.size(), static_cast<off_t>(offset));
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      throw_system_error(errno, path_, "read");
-    }
-    if (got == 0) {
-      throw path_error(Code::kIo, path_,
-                       "ends at byte " + std::to_string(offset) + ", " +
-                           std::to_string(into.size()) +
-                           " bytes are missing; it became shorter while it was read");
-    }
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) refuse_read(got < 0 ? -errno : 0, offset, into.size());
     into = into.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }
 }
 
-Buffer File::read_sample(std::uint64_t offset, std::uint64_t size, const ReadContext& into) const {
-  if (size == 0) throw path_error(Code::kInvalidArgument, path_, "is empty (0 bytes)");
-  if (size > kMaxSampleBytes) {
-    throw path_error(Code::kInvalidArgument, path_,
-                     "has " + std::to_string(size) + " bytes; a sample may have up to " +
-                         std::to_string(kMaxSampleBytes));
+File::CachedRead File::read_cached(std::uint64_t offset, std::span<std::uint8_t> into) const {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    iovec rest{into.data() + done, into.size() - done};
+    const ssize_t got =
+        ::preadv2(fd_.get(), &rest, 1, static_cast<off_t>(offset + done), RWF_NOWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return {done, Cached::kNotAll};
+    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) return {done, Cached::kCannotTell};
+    if (got <= 0) refuse_read(got < 0 ? -errno : 0, offset + done, into.size() - done);
+    done += static_cast<std::size_t>(got);
   }
+  return {done, Cached::kAll};
+}
+
+void File::refuse_read(std::int64_t result, std::uint64_t offset, std::size_t missing) const {
+  if (result < 0) throw_system_error(static_cast<int>(-result), path_, "read");
+  throw path_error(Code::kIo, path_,
+                   "ends at byte " + std::to_string(offset) + ", " + std::to_string(missing) +
+                       " bytes are missing; it became shorter while it was read");
+}
+
+void File::check_sample_size(std::uint64_t size) const {
+  if (size == 0) throw path_error(Code::kInvalidArgument, path_, "is empty (0 bytes)");
+  if (size <= kMaxSampleBytes) return;
+  throw path_error(Code::kInvalidArgument, path_,
+                   "has " + std::to_string(size) + " bytes; a sample may have up to " +
+                       std::to_string(kMaxSampleBytes));
+}
+
+Buffer File::read_sample(std::uint64_t offset, std::uint64_t size, const ReadContext& into) const {
+  check_sample_size(size);
   Buffer buffer = into.allocate(static_cast<std::size_t>(size));
   read(offset, buffer.span());
   return buffer;
@@ -137,8 +178,9 @@ Buffer read_file(const std::string& path, const ReadContext& into) {
   return file.read_sample(0, file.size(), into);
 }
 
-Result<Sample> stored_sample(SampleId id, std::string path, std::optional<std::int64_t> label,
-                             const std::function<Buffer()>& read) {
+Result<Sample> stored_sample(SampleId id, std::optional<std::int64_t> label,
+                             const std::function<Buffer()>& read,
+                             const std::function<std::string()>& path) {
   Failure failure;
   try {
     Buffer bytes = read();
@@ -157,7 +199,7 @@ Result<Sample> stored_sample(SampleId id, std::string path, std::optional<std::i
   } catch (...) {
     failure = caught(id, "read");
   }
-  failure.path = std::move(path);
+  failure.path = path();
   return failure;
 }
 

@@ -47,6 +47,12 @@ class File {
  public:
   // Throws Error: kNotFound, kInvalidArgument (not a regular file), kIo.
   static File open(const std::string& path);
+  // Nothing where the storage would have to be waited for. Throws as open() does.
+  static std::optional<File> open_cached(const std::string& path);
+  // The same in two halves, for who opens by other means: with these flags, and what came of it:
+  // the descriptor, or -errno. Throws as open() does.
+  static const int kOpenFlags;
+  static File opened(int result, const std::string& path);
 
   const std::string& path() const { return path_; }
   int fd() const { return fd_.get(); }
@@ -56,6 +62,20 @@ class File {
 
   // Fills `into` from `offset` on. Throws Error(kIo), also when the file has ended before.
   void read(std::uint64_t offset, std::span<std::uint8_t> into) const;
+  // As far as it goes without waiting for the storage.
+  enum class Cached : std::uint8_t { kAll, kNotAll, kCannotTell };
+  struct CachedRead {
+    std::size_t bytes;  // that were read
+    Cached cached;      // kCannotTell: this file system cannot tell
+  };
+  CachedRead read_cached(std::uint64_t offset, std::span<std::uint8_t> into) const;
+  // For who reads by other means: throws what read() would have, where there is nothing at `offset`
+  // (result 0), or for -errno. REQUIRES: result <= 0.
+  [[noreturn]] void refuse_read(std::int64_t result, std::uint64_t offset,
+                                std::size_t missing) const;
+
+  // Throws Error(kInvalidArgument) where a sample cannot have so many bytes.
+  void check_sample_size(std::uint64_t size) const;
   // The bytes of one sample. Throws Error: kIo, kInvalidArgument for none or absurdly many bytes.
   Buffer read_sample(std::uint64_t offset, std::uint64_t size, const ReadContext& into) const;
   // The whole file. Throws Error: kIo, kInvalidArgument when it is larger than `limit`.
@@ -78,7 +98,8 @@ Buffer read_file(const std::string& path, const ReadContext& into);
 // and "label" where there is one. What `read` throws comes back as a failure with id, path and op:
 // the sample is bad, unless this process has run out of something that the sample is not to blame
 // for.
-Result<Sample> stored_sample(SampleId id, std::string path, std::optional<std::int64_t> label,
-                             const std::function<Buffer()>& read);
+Result<Sample> stored_sample(SampleId id, std::optional<std::int64_t> label,
+                             const std::function<Buffer()>& read,
+                             const std::function<std::string()>& path);
 
 }  // namespace cutwater

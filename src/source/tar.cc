@@ -9,6 +9,7 @@
 #include "cutwater/source.h"
 #include "source/file_list.h"
 #include "source/read_file.h"
+#include "source/stored_bytes.h"
 #include "source/tar_index.h"
 
 namespace cutwater {
@@ -82,7 +83,7 @@ struct Extent {
 };
 
 // In the list a shard is a directory and an image member a file in it.
-class TarSource final : public Source {
+class TarSource final : public Source, private StoredBytes {
  public:
   TarSource(FileList list, std::vector<Extent> extents, std::unique_ptr<const Shards> shards)
       : list_(std::move(list)), extents_(std::move(extents)), shards_(std::move(shards)) {}
@@ -90,13 +91,12 @@ class TarSource final : public Source {
   std::int64_t size() const override { return list_.size(); }
 
   Result<Sample> read(SampleId id, const ReadContext& into) const override {
-    std::optional<std::int64_t> label;
-    if (has_labels()) label = list_.label(id);
-    const Extent& extent = extents_[static_cast<std::size_t>(id)];
-    return stored_sample(id, list_.path(id), label, [&] {
-      return shards_->get(list_.directory(id))->read_sample(extent.offset, extent.size, into);
+    return sample(id, [&] {
+      const StoredAt at = locate(id);
+      return at.file->read_sample(at.offset, at.size, into);
     });
   }
+  const StoredBytes* stored_bytes() const override { return this; }
 
   std::string path(SampleId id) const override { return list_.path(id); }
   bool has_labels() const override { return list_.has_labels(); }
@@ -111,6 +111,17 @@ class TarSource final : public Source {
   }
 
  private:
+  StoredAt locate(SampleId id) const override {
+    const Extent& extent = extents_[static_cast<std::size_t>(id)];
+    return {{}, shards_->get(list_.directory(id)), extent.offset, extent.size, true};
+  }
+
+  Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes) const override {
+    std::optional<std::int64_t> label;
+    if (has_labels()) label = list_.label(id);
+    return stored_sample(id, label, bytes, [&] { return list_.path(id); });
+  }
+
   FileList list_;
   std::vector<Extent> extents_;
   std::unique_ptr<const Shards> shards_;
