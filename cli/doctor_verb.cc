@@ -10,6 +10,7 @@
 
 #include "core/units.h"
 #include "ops/image/codec_versions.h"
+#include "ops/simd_level.h"
 #include "run/machine.h"
 #include "run/ring.h"
 #include "verbs.h"
@@ -18,20 +19,6 @@ namespace cutwater::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::vector<std::string> simd_levels() {
-  std::vector<std::string> levels;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("sse4.2") != 0) levels.emplace_back("sse4.2");
-  if (__builtin_cpu_supports("avx2") != 0) levels.emplace_back("avx2");
-  if (__builtin_cpu_supports("avx512bw") != 0) levels.emplace_back("avx512bw");
-  if (__builtin_cpu_supports("avx512vbmi") != 0) levels.emplace_back("avx512vbmi");
-  if (__builtin_cpu_supports("avx512vnni") != 0) levels.emplace_back("avx512vnni");
-#elif defined(__aarch64__)
-  levels.emplace_back("neon");
-#endif
-  return levels;
-}
 
 bool cuda_driver() {
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -72,7 +59,7 @@ ordered_json examine() {
          {"fix",
           "build with liburing-dev; allow io_uring in the container's seccomp profile and in "
           "/proc/sys/kernel/io_uring_disabled; or set num_workers above the cores"}});
-  if (simd_levels().empty())
+  if (simd_levels().size() < 2)
     problems.push_back({{"what", "no SIMD level is known for this processor"},
                         {"fix", "none needed: the portable code runs, slower"}});
   return {{"version", CUTWATER_VERSION},

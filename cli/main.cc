@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "cutwater/error.h"
+#include "ops/simd_level.h"
 #include "verbs.h"
 
 int main(int argc, char** argv) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   cutwater::cli::add_ops(app);
   cutwater::cli::add_doctor(app);
   try {
+    cutwater::use_simd_of_environment();
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::Success& help) {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/units.h"
+#include "cutwater/hold.h"
 #include "cutwater/loader.h"
 #include "pipeline_argument.h"
 #include "progress.h"
@@ -32,6 +33,7 @@ double seconds_since(Clock::time_point start) {
 
 struct Options {
   std::string data, pipeline, order = "strict", on_error = "raise", memory_limit, max_errors;
+  std::string index = "memory", hold;
   std::int64_t batch = 64, epochs = 1;
   std::uint64_t seed = 0;
   int threads = 0;
@@ -91,6 +93,15 @@ Loader make_loader(const Options& options) {
   if (!options.memory_limit.empty())
     how.memory_limit = parse_bytes("--memory-limit", options.memory_limit);
   how.fuse = !options.no_fuse;
+  how.index = options.index;
+  if (!options.hold.empty()) {
+    const Cut cut = what.pipeline.cut_named(options.hold);
+    what.source = hold_in_memory(what.source, what.pipeline, cut, {how.threads, {}, [] {
+                                                                     if (interrupted)
+                                                                       throw Error(Code::kCancelled,
+                                                                                   "interrupted");
+                                                                   }});
+  }
   return Loader(std::move(what), how);
 }
 
@@ -154,7 +165,11 @@ ordered_json json_of(const RunResult& result, const Options& options) {
       {"memory_peak", stats.memory_peak},
       {"wait_s",
        {{"consumer", stats.consumer_wait_seconds}, {"workers", stats.worker_wait_seconds}}},
-      {"read_s", stats.read_seconds}};
+      {"read_s", stats.read_seconds},
+      {"index",
+       {{"samples", stats.index.samples},
+        {"uses", stats.index.uses},
+        {"bytes", stats.index.bytes}}}};
   json["busy_share"] = result.busy_seconds / result.seconds;  // 0 without --step-ms
   json["ops"] = ordered_json::object();
   for (const NamedOpTime& op : stats.ops)
@@ -211,9 +226,9 @@ void print(const RunResult& result, const Options& options) {
 }
 
 void run(const Options& options) {
-  Loader loader = make_loader(options);
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::signal(SIGTERM, [](int) { interrupted = true; });
+  Loader loader = make_loader(options);
   const RunResult result = run_epochs(loader, options);
   if (options.json)
     std::printf("%s\n", json_of(result, options).dump(2).c_str());
@@ -250,6 +265,12 @@ void add_run(CLI::App& app) {
   verb->add_option("--max-errors", options->max_errors,
                    "With skip: a count, or a share such as 0.01");
   verb->add_option("--memory-limit", options->memory_limit, "Such as 2GiB");
+  verb->add_option(
+          "--index", options->index,
+          "Where JPEG parts begin, learned for later epochs: memory, beside, off or a file")
+      ->capture_default_str();
+  verb->add_option("--hold", options->hold,
+                   "Hold all samples in memory at this cut (entropy, decode…) first");
   verb->add_flag("--hash", options->hash, "Hash what was delivered, per epoch");
   verb->add_option("--step-ms", options->step_ms, "Play a consumer that takes so long per batch")
       ->check(CLI::NonNegativeNumber);

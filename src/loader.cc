@@ -81,6 +81,38 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
   return options;
 }
 
+// What ops learn about the samples, if there is an op that learns and somebody wants it.
+class Learned {
+ public:
+  Learned(const What& what, const HowFast& how, std::size_t memory_limit) {
+    const bool kept = how.index != "memory" && how.index != "off", beside = how.index == "beside";
+    if (how.index.empty()) refuse("index must be memory, beside, off or a path, got ''");
+    if (beside && what.source->home().empty())
+      refuse("index: this source has no folder of its own to keep a file beside; give a path");
+    if (how.index == "off" || !how.fuse) return;
+    for (const Group& group :
+         what.pipeline.groups(what.source->cut(), what.pipeline.last_cut(), true)) {
+      if (group.fusion == nullptr || !group.fusion->takes_hints || group.begin != 0) continue;
+      book_.emplace(what.source->size(), memory_limit / 8);
+      // Hints are the first step's: what follows it may differ.
+      if (kept)
+        file_.emplace(*book_, what.pipeline.fingerprint(1), what.source->home(),
+                      beside ? "" : how.index);
+      return;
+    }
+  }
+
+  HintBook* book() { return book_ ? &*book_ : nullptr; }
+  const HintBook* book() const { return book_ ? &*book_ : nullptr; }
+  void save() {
+    if (file_) file_->save();
+  }
+
+ private:
+  std::optional<HintBook> book_;
+  std::optional<KeptHints> file_;
+};
+
 std::vector<std::pair<std::string, std::string>> stream_of(const What& what) {
   return {{"source", what.source->identity()},
           {"samples", std::to_string(what.source->size())},
@@ -138,11 +170,22 @@ struct Loader::Impl {
   }
   Executor& here() { return const_cast<Executor&>(std::as_const(*this).here()); }
 
-  Impl(What the_what, const ExecutorOptions& the_options)
-      : what(std::move(the_what)), options(the_options), executor(what, options) {}
+  Impl(What the_what, const HowFast& how)
+      : what(std::move(the_what)),
+        options(resolve(what, how)),
+        learned(what, how, options.memory_limit),
+        executor(what, with_hints()) {}
+  ~Impl() { learned.save(); }
+
+  ExecutorOptions with_hints() {
+    ExecutorOptions with = options;
+    with.hints = learned.book();
+    return with;
+  }
 
   const What what;
   const ExecutorOptions options;
+  Learned learned;
   Executor executor;
 
   // What the consumer has had of the epoch in progress.
@@ -179,8 +222,7 @@ struct Loader::Impl {
 
 Loader::Loader(What what, HowFast how) {
   check(what, how);
-  const ExecutorOptions options = resolve(what, how);
-  impl_ = std::make_unique<Impl>(std::move(what), options);
+  impl_ = std::make_unique<Impl>(std::move(what), how);
 }
 
 Loader::~Loader() {
@@ -221,6 +263,7 @@ std::optional<Batch> Loader::next() {
     throw;
   }
   if (!finished) {
+    my.learned.save();
     my.running = my.in_epoch = false;
     my.executor_at = my.progress.epoch + 1;
     my.progress = {my.next_epoch, 0, 0, {}};
@@ -337,6 +380,8 @@ LoaderStats Loader::stats() const {
   stats.consumer_wait_seconds = seconds(work.consumer_wait_ns);
   stats.worker_wait_seconds = seconds(work.worker_wait_ns);
   stats.memory_peak = my.executor.pool().peak_bytes();
+  if (const HintBook* book = my.learned.book())
+    stats.index = {book->entries(), book->uses(), book->bytes()};
   for (auto& [id, failure] : work.skipped) stats.skipped.push_back(std::move(failure));
   for (auto& [id, failure] : work.substituted) stats.substituted.push_back(std::move(failure));
   const Pipeline& pipeline = my.what.pipeline;
@@ -353,7 +398,9 @@ LoaderStats Loader::stats() const {
 }
 
 void Loader::close() {
-  if (impl_->executor.belongs_here()) impl_->executor.close();
+  if (!impl_->executor.belongs_here()) return;
+  impl_->executor.close();
+  impl_->learned.save();
 }
 
 const What& Loader::what() const { return impl_->what; }

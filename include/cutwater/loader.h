@@ -59,6 +59,12 @@ struct NamedOpTime {
   std::uint64_t calls = 0;
 };
 
+// What ops have learned about samples (HowFast::index).
+struct IndexStats {
+  std::int64_t samples = 0, uses = 0;
+  std::size_t bytes = 0;
+};
+
 struct LoaderStats {
   std::int64_t samples = 0, batches = 0;  // handed out
   std::uint64_t bytes_read = 0;
@@ -71,6 +77,7 @@ struct LoaderStats {
   double elapsed_seconds = 0;        // from the first begin() to the last batch
   int threads = 0;
   std::size_t memory_limit = 0, memory_peak = 0;
+  IndexStats index;
   std::vector<Failure> skipped, substituted;
   std::string bound_by;  // "storage", "cpu", "consumer" or "memory", with the reason
 };

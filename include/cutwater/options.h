@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "cutwater/pipeline.h"
@@ -58,6 +59,10 @@ struct HowFast {
   // Reads from slow storage that are under way while the threads work; 0: each thread reads for
   // itself. Unset: 32. Where the operating system has no io_uring, it is as 0.
   std::optional<int> reads_in_flight = {};
+  // What ops learn about samples in one epoch (where the parts of a JPEG begin) speeds up the next.
+  // "memory": for as long as the loader lives; "beside": also kept as a file in the data set's
+  // folder; "off"; or the path of that file.
+  std::string index = "memory";
 };
 
 }  // namespace cutwater

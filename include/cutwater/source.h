@@ -54,6 +54,10 @@ class Source {
   // Where the bytes lie, for the loader's own way to read them; null: read() is the only way.
   virtual const StoredBytes* stored_bytes() const { return nullptr; }
 
+  // The folder that its samples lie in, where there is one: what is kept about them can stand
+  // there.
+  virtual std::string home() const { return {}; }
+
   virtual std::string path(SampleId id) const = 0;  // for people, and for error messages
   virtual bool has_labels() const = 0;
   virtual std::int64_t label(SampleId id) const = 0;  // REQUIRES: has_labels()

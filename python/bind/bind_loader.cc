@@ -96,6 +96,11 @@ nb::dict stats_dict(const Loader& loader) {
   dict["ops"] = ops;
   dict["waits"] = waits;
   dict["memory"] = memory;
+  nb::dict index;
+  index["samples"] = stats.index.samples;
+  index["uses"] = stats.index.uses;
+  index["bytes"] = stats.index.bytes;
+  dict["index"] = index;
   dict["threads"] = stats.threads;
   dict["skipped"] = failure_list(stats.skipped);
   dict["substituted"] = failure_list(stats.substituted);
@@ -158,20 +163,21 @@ void bind_loader(nb::module_& m) {
              const std::string& order, const std::string& on_error,
              std::optional<std::int64_t> max_error_count, std::optional<double> max_error_share,
              std::optional<int> threads, std::optional<std::size_t> memory_limit,
-             std::optional<std::int64_t> prefetch, bool fuse, std::optional<int> reads_in_flight) {
+             std::optional<std::int64_t> prefetch, bool fuse, std::optional<int> reads_in_flight,
+             const std::string& index) {
             What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
             what.order = order_named(order);
             what.bad_samples.policy = on_error_named(on_error);
             what.bad_samples.max_count = max_error_count;
             what.bad_samples.max_share = max_error_share;
-            new (self) Loader(std::move(what),
-                              HowFast{threads, memory_limit, prefetch, fuse, reads_in_flight});
+            new (self) Loader(std::move(what), HowFast{threads, memory_limit, prefetch, fuse,
+                                                       reads_in_flight, index});
           },
           nb::kw_only(), nb::arg("source"), nb::arg("pipeline"), nb::arg("batch_size"),
           nb::arg("shuffle"), nb::arg("seed"), nb::arg("drop_last"), nb::arg("order"),
           nb::arg("on_error"), nb::arg("max_error_count").none(), nb::arg("max_error_share").none(),
           nb::arg("threads").none(), nb::arg("memory_limit").none(), nb::arg("prefetch").none(),
-          nb::arg("fuse"), nb::arg("reads_in_flight").none())
+          nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"))
       .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))

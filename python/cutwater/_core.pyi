@@ -90,7 +90,7 @@ def run(pipeline: Pipeline, source: Source, id: int, upto: int, epoch: int, seed
 class Loader:
     """Batches of a data set, epoch after epoch."""
 
-    def __init__(self, *, source: Source, pipeline: Pipeline, batch_size: int, shuffle: bool, seed: int, drop_last: bool, order: str, on_error: str, max_error_count: int | None, max_error_share: float | None, threads: int | None, memory_limit: int | None, prefetch: int | None, fuse: bool, reads_in_flight: int | None) -> None: ...
+    def __init__(self, *, source: Source, pipeline: Pipeline, batch_size: int, shuffle: bool, seed: int, drop_last: bool, order: str, on_error: str, max_error_count: int | None, max_error_share: float | None, threads: int | None, memory_limit: int | None, prefetch: int | None, fuse: bool, reads_in_flight: int | None, index: str) -> None: ...
 
     def begin(self) -> None: ...
 
@@ -118,6 +118,9 @@ def hold_in_memory(source: Source, pipeline: Pipeline, cut: int, threads: int | 
 
 def usable_cores() -> int:
     """Cores that this process may use, by cpuset and CFS quota."""
+
+def simd_levels() -> list[str]:
+    """SIMD levels of this processor, best first."""
 
 def parse_bytes(what: str, text: str) -> int:
     """Number of bytes that a size such as '8GiB' stands for."""

@@ -2,6 +2,7 @@
 // Pipeline::run: shapes forward, needed regions backward, then bytes forward.
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "core/caught.h"
 #include "cutwater/pipeline.h"
@@ -140,11 +141,21 @@ class Run {
     Tensor made;
     if (def.produce == nullptr) made = place_for(k);
     const Timer timer(how_.times, static_cast<std::size_t>(k));
-    if (def.produce != nullptr)
+    if (def.produce != nullptr) {
       made = def.produce(op(k).raw(), tensor.view(), drawn(k), *how_.pool);
-    else
+      if (how_.slots != nullptr && next(k) < 0) made = copied_to_slot(def.field, made);
+    } else {
       def.apply(op(k).raw(), tensor.view(), drawn(k), made.span());
+    }
     tensor = std::move(made);
+  }
+
+  // What could not be written in its place, because nobody knew how large it would be.
+  Tensor copied_to_slot(std::string_view field, const Tensor& made) {
+    const TensorSpan slot = how_.slots->slot(field, made.spec());
+    if (const std::size_t bytes = made.spec().bytes(); bytes > 0)
+      std::memcpy(slot.bytes(), made.view().bytes(), bytes);
+    return Tensor::borrowed(slot);
   }
 
   // Where step k writes: the batch's slot, if it is the last of its field.

@@ -165,7 +165,9 @@ bool Executor::something_for_consumer() const {
 void Executor::note_batch_bytes() {
   std::size_t open = 0;
   for (const auto& run : runs_) open += static_cast<std::size_t>(run->open_batches());
-  const std::size_t bytes = open * largest_batch_bytes_;
+  constexpr std::size_t kStep = 64 << 10;  // hints grow all the time, by little
+  const std::size_t hints = options_.hints != nullptr ? options_.hints->bytes() / kStep * kStep : 0;
+  const std::size_t bytes = open * largest_batch_bytes_ + hints;
   if (bytes == std::exchange(noted_batch_bytes_, bytes)) return;
   gate_.set_batch_bytes(bytes);
 }

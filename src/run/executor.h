@@ -26,6 +26,7 @@
 #include "core/mutex.h"
 #include "cutwater/options.h"
 #include "run/epoch_run.h"
+#include "run/hint_book.h"
 #include "run/memory_gate.h"
 #include "run/ring.h"
 #include "run/sample_read.h"
@@ -37,7 +38,8 @@ struct ExecutorOptions {
   std::size_t memory_limit = 0;
   std::int64_t prefetch_batches = 1;
   bool fuse = true;
-  int reads_in_flight = 0;  // besides what the threads read themselves; 0: none
+  int reads_in_flight = 0;    // besides what the threads read themselves; 0: none
+  HintBook* hints = nullptr;  // null: nothing is learned
 };
 
 // What the threads have done so far; times are summed over them.

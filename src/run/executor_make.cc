@@ -105,6 +105,7 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> stored, Work& wo
     how.slots = &slots;
     how.fuse = options_.fuse;
     how.times = &work.ops;
+    how.hints = options_.hints;
     how.reserve = [&](std::size_t bytes) { task.hold.enter(bytes); };
     const Cut from = stored.value().cut;
     Result<Sample> made =

@@ -80,6 +80,7 @@ class HeldSource final : public Source {
     return sample;
   }
 
+  std::string home() const override { return source_->home(); }
   std::string path(SampleId id) const override { return source_->path(id); }
   bool has_labels() const override { return source_->has_labels(); }
   std::int64_t label(SampleId id) const override { return source_->label(id); }

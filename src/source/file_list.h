@@ -20,6 +20,7 @@ class FileList {
  public:
   std::int64_t size() const { return static_cast<std::int64_t>(name_ends_.size()); }
 
+  const std::string& root() const { return root_; }
   // root + directory + name; the root is left out before an absolute directory.
   // For all of these REQUIRES: 0 <= index < size().
   std::string path(std::int64_t index) const;

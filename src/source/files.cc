@@ -28,6 +28,7 @@ class FileSource final : public Source, private StoredBytes {
   }
   const StoredBytes* stored_bytes() const override { return this; }
 
+  std::string home() const override { return list_.root(); }
   std::string path(SampleId id) const override { return list_.path(id); }
   bool has_labels() const override { return list_.has_labels(); }
   std::int64_t label(SampleId id) const override { return list_.label(id); }

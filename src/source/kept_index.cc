@@ -2,17 +2,11 @@
 // The index of a shard as a file, so that a shard is read through only once. FORMAT.md has the
 // layout. Such a file may be stale, cut short, damaged or hostile: what does not hold in every
 // respect is as good as absent.
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "core/sha256.h"
+#include "source/kept_file.h"
 #include "source/tar_index.h"
 
 namespace cutwater {
@@ -112,60 +106,23 @@ std::optional<TarIndex> load(const std::string& path, const File& shard) {
   }
 }
 
-// Under its name there is always a whole file or none: others may be reading, or writing the same.
-bool store(const std::string& path, const std::string& bytes, const File& shard) {
-  std::string temporary = path + ".XXXXXX";
-  const Fd fd(::mkostemp(temporary.data(), 0));
-  if (fd.get() < 0) return false;
-  std::string_view rest = bytes;
-  while (!rest.empty()) {
-    const ssize_t wrote = ::write(fd.get(), rest.data(), rest.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) break;
-    rest.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  // Whoever may read the shard may read its index.
-  const mode_t mode = (shard.permissions() & 0444u) | 0600u;
-  if (rest.empty() && ::fchmod(fd.get(), mode) == 0 &&
-      ::rename(temporary.c_str(), path.c_str()) == 0) {
-    return true;
-  }
-  ::unlink(temporary.c_str());
-  return false;
-}
-
-// Empty when the user has no cache folder.
-std::filesystem::path cache_folder() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::filesystem::path(value == nullptr ? "" : value);
-  };
-  const std::filesystem::path cache = variable("XDG_CACHE_HOME");
-  if (cache.is_absolute()) return cache / "cutwater";
-  const std::filesystem::path home = variable("HOME");
-  return home.is_absolute() ? home / ".cache" / "cutwater" : std::filesystem::path();
-}
-
 }  // namespace
 
 TarIndex kept_tar_index(const File& shard) {
   const std::string beside = shard.path() + ".cwindex";
   if (std::optional<TarIndex> index = load(beside, shard)) return std::move(*index);
-
-  std::error_code ignored;
-  const std::filesystem::path folder = cache_folder();
-  const std::string absolute =
-      std::filesystem::absolute(shard.path(), ignored).lexically_normal().string();
-  const std::string cached = folder / (sha256_hex(absolute) + ".cwindex");
-  if (!folder.empty()) {
+  const std::string cached = cached_path(shard.path(), ".cwindex");
+  if (!cached.empty()) {
     if (std::optional<TarIndex> index = load(cached, shard)) return std::move(*index);
   }
 
   TarIndex index = index_tar(shard);
   const std::string bytes = encode(index, shard);
-  if (!store(beside, bytes, shard) && !folder.empty()) {
-    std::filesystem::create_directories(folder, ignored);
-    store(cached, bytes, shard);  // without it the shard is read through again next time
+  // Whoever may read the shard may read its index.
+  const mode_t mode = (shard.permissions() & 0444u) | 0600u;
+  if (!store_whole(beside, bytes, mode) && !cached.empty()) {
+    make_cache_folder(cached);
+    store_whole(cached, bytes, mode);  // without it the shard is read through again next time
   }
   return index;
 }
