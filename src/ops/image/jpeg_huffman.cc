@@ -44,36 +44,76 @@ HuffmanCodes::Symbol HuffmanCodes::find_long(std::uint64_t bits) const {
   return {};
 }
 
+void SkipTable::build(const HuffmanCodes& codes) {
+  constexpr std::size_t kMask = (1 << kBits) - 1;
+  std::array<Entry, 1 << kBits> ones;
+  ones.fill({});
+  const auto for_each_symbol = [&](auto visit) {
+    codes.for_each(kBits, [&](std::size_t first, HuffmanCodes::Symbol symbol) {
+      const unsigned bits = symbol.length + (symbol.value & 15U);
+      const Entry one{static_cast<std::uint8_t>(bits),
+                      static_cast<std::uint8_t>(AcTable::advance(symbol.value))};
+      if (bits <= kBits) visit(first, first + (std::size_t{1} << (kBits - symbol.length)), one);
+    });
+  };
+  for_each_symbol([&](std::size_t begin, std::size_t end, Entry one) {
+    for (std::size_t i = begin; i < end; ++i) ones[i] = one;
+  });
+  // A symbol and those that follow it, as far as they are known, fit, and are of this block.
+  const auto follow = [&](const std::array<Entry, 1 << kBits>& rest,
+                          std::array<Entry, 1 << kBits>& out) {
+    for_each_symbol([&](std::size_t begin, std::size_t end, Entry one) {
+      const bool ends = one.advance >= AcTable::kEndOfBlock;
+      for (std::size_t i = begin; i < end; ++i) {
+        const Entry next = rest[i << one.bits & kMask];
+        const bool fits =
+            !ends && next.bits != 0 && one.bits + next.bits <= static_cast<int>(kBits);
+        out[i] = {static_cast<std::uint8_t>(one.bits + (fits ? next.bits : 0)),
+                  static_cast<std::uint8_t>(one.advance + (fits ? next.advance : 0))};
+      }
+    });
+  };
+  entries_.fill({});
+  follow(ones, entries_);
+}
+
 bool AcTable::build(std::span<const std::uint8_t, 16> counts,
                     std::span<const std::uint8_t> values) {
+  skips_built_ = false;
   if (!codes_.build(counts, values)) return false;
 
-  // The symbol at the top of the bits, of which `room` are known. No bits: it does not fit.
+  // The one symbol at the top of kBits bits. No bits: it does not fit.
   struct One {
-    unsigned bits = 0, advance = 0;
-    int value = 0;
+    std::uint8_t bits = 0, advance = 0;
+    std::int16_t value = 0;
   };
-  const auto one = [this](std::uint64_t bits, unsigned room) -> One {
-    const HuffmanCodes::Symbol symbol = codes_.find(bits);
-    const unsigned size = symbol.value & 15;
-    if (symbol.length == 0 || symbol.length + size > room) return {};
-    return {symbol.length + size, advance(symbol.value), extended(bits << symbol.length, size)};
-  };
+  std::array<One, 1 << kBits> ones{};
+  codes_.for_each(kBits, [&](std::size_t begin, HuffmanCodes::Symbol symbol) {
+    const unsigned size = symbol.value & 15U, bits = symbol.length + size;
+    if (bits > kBits) return;
+    for (std::size_t extra = 0; extra < std::size_t{1} << size; ++extra) {
+      const std::uint64_t top = size == 0 ? 0 : std::uint64_t{extra} << (64 - size);
+      std::fill_n(
+          ones.begin() + static_cast<std::ptrdiff_t>(begin + (extra << (kBits - bits))),
+          std::size_t{1} << (kBits - bits),
+          One{static_cast<std::uint8_t>(bits), static_cast<std::uint8_t>(advance(symbol.value)),
+              static_cast<std::int16_t>(extended(top, size))});
+    }
+  });
 
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const std::uint64_t bits = static_cast<std::uint64_t>(i) << (64 - kBits);
-    const One first = one(bits, kBits);
-    One second;
-    if (first.bits > 0 && first.advance != kEndOfBlock && first.bits < kBits)
-      second = one(bits << first.bits, kBits - first.bits);
+    const One first = ones[i];
+    const One second = first.bits > 0 && first.advance != kEndOfBlock
+                           ? ones[i << first.bits & (entries_.size() - 1)]
+                           : One{};
     if (first.bits == 0)
       entries_[i] = {};
-    else if (second.bits == 0)
+    else if (second.bits == 0 || first.bits + second.bits > static_cast<int>(kBits))
       entries_[i] = {first.bits,    first.bits,  first.advance,
                      first.advance, first.value, first.value};
     else
-      entries_[i] = {first.bits + second.bits,       first.bits,  first.advance,
-                     first.advance + second.advance, first.value, second.value};
+      entries_[i] = {unsigned{first.bits} + second.bits,       first.bits,  first.advance,
+                     unsigned{first.advance} + second.advance, first.value, second.value};
   }
   return true;
 }

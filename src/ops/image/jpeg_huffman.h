@@ -78,6 +78,19 @@ class HuffmanCodes {
 
   static constexpr int kTableBits = 9;
 
+  // Calls visit(first, symbol) for each code of at most `bits` bits, in order: those `bits` bits
+  // that begin with the code are first, first + 1… (2 to the power of bits - length of them).
+  template <class Visit>
+  void for_each(unsigned bits, Visit visit) const {
+    std::size_t first = 0;
+    for (unsigned length = 1; length <= bits; ++length)
+      for (std::int32_t i = 0; i < code_count_[length]; ++i) {
+        const auto at = static_cast<std::size_t>(first_value_[length] + i);
+        visit(first, Symbol{static_cast<std::uint8_t>(length), values_[at]});
+        first += std::size_t{1} << (bits - length);
+      }
+  }
+
  private:
   Symbol find_long(std::uint64_t bits) const;
 
@@ -86,10 +99,30 @@ class HuffmanCodes {
   std::array<std::uint8_t, 256> values_{};
 };
 
+// How far the symbols at the top of the bits go, two at once where they fit: for blocks that are
+// only stepped over.
+class SkipTable {
+ public:
+  static constexpr unsigned kBits = 11;
+
+  void build(const HuffmanCodes& codes);
+
+  struct Entry {
+    std::uint8_t bits = 0;
+    // Coefficients to go on; kEndOfBlock more if the last symbol ends the block. What is unknown
+    // goes nowhere near either.
+    std::uint8_t advance = 255;
+  };
+  Entry look_up(std::uint64_t bits) const { return entries_[bits >> (64 - kBits)]; }
+
+ private:
+  std::array<Entry, 1 << kBits> entries_;
+};
+
 // AC coefficients, two per look-up where their codes and bits fit.
 class AcTable {
  public:
-  static constexpr int kBits = 10;
+  static constexpr unsigned kBits = 10;
   static constexpr unsigned kEndOfBlock = 128;  // an advance beyond any coefficient
 
   // Packed into one word, so that a look-up is one load. Zero: decode one symbol the long way.
@@ -120,6 +153,12 @@ class AcTable {
 
   Entry look_up(std::uint64_t bits) const { return entries_[bits >> (64 - kBits)]; }
   const HuffmanCodes& codes() const { return codes_; }
+  // Made when it is first asked for: not every decode has blocks to step over.
+  const SkipTable& skips() {
+    if (!skips_built_) skips_.build(codes_);
+    skips_built_ = true;
+    return skips_;
+  }
 
   // How far a symbol (run and size) moves on.
   static unsigned advance(std::uint8_t symbol) {
@@ -131,6 +170,8 @@ class AcTable {
  private:
   HuffmanCodes codes_;
   std::array<Entry, 1 << kBits> entries_{};
+  SkipTable skips_;
+  bool skips_built_ = false;
 };
 
 }  // namespace cutwater::image

@@ -60,8 +60,9 @@ ScanReader::ScanReader(const BaselineScan& scan, const ScanBits& bits)
     // The DC coefficient times its quantizer is in -8192..8191, as the DCT wants it.
     const int quantizer = std::max<int>(scan.quantizers[c][0], 1);
     const int lowest = -(8192 / quantizer), highest = 8191 / quantizer;
-    components_[c] = {scan.dc_codes[c], scan.ac_tables[c], 0, lowest,
-                      static_cast<unsigned>(highest - lowest)};
+    components_[c] = {scan.dc_codes[c], scan.ac_tables[c],
+                      nullptr,          0,
+                      lowest,           static_cast<unsigned>(highest - lowest)};
     const auto [h, v] = scan.geometry.sampling[c];
     for (std::int64_t y = 0; y < v; ++y)
       for (std::int64_t x = 0; x < h; ++x) blocks_[block_count_++] = {c, nullptr, x, h};
@@ -101,72 +102,118 @@ bool ScanReader::restart() {
   return true;
 }
 
-template <bool kKeep>
-bool ScanReader::read_block(Component& component, std::int16_t* block) {
-  BitReader reader = reader_;  // a copy stays in registers
+// All of this is inlined into the loop over MCUs, where the reader's state stays in registers.
+
+// The next DC coefficient; false where no sound scan goes: an unknown code, or a value that no
+// picture has.
+[[gnu::always_inline]] inline bool ScanReader::read_dc(BitReader& reader, Component& component) {
   reader.refill();
   const HuffmanCodes::Symbol symbol = component.dc->find(reader.bits());
   if (symbol.length == 0 || symbol.value > kLargestDc) return false;
   reader.take(symbol.length);
   component.prediction += extended(reader.bits(), symbol.value);
   reader.take(symbol.value);
-  if (static_cast<unsigned>(component.prediction - component.lowest) > component.predictions)
-    return false;
+  return static_cast<unsigned>(component.prediction - component.lowest) <= component.predictions;
+}
 
-  const AcTable& table = *component.ac;
+// A symbol that the tables do not hold. Moves k; false: an unknown code, or one for no 8-bit
+// picture.
+[[gnu::always_inline]] inline bool ScanReader::read_rare(BitReader& reader, const AcTable& table,
+                                                         unsigned& k, int& value) {
+  const HuffmanCodes::Symbol rare = table.codes().find(reader.bits());
+  const unsigned size = rare.value & 15;
+  if (rare.length == 0 || size > kLargestAc) return false;
+  reader.take(rare.length);
+  k += AcTable::advance(rare.value);
+  value = extended(reader.bits(), size);
+  reader.take(size);
+  return true;
+}
+
+// A block's AC coefficients. False as above, or where there are more than 63 of them.
+[[gnu::always_inline]] inline bool ScanReader::keep_ac(BitReader& reader, const AcTable& table,
+                                                       std::int16_t* block) {
   unsigned k = 0;
   do {
-    // 56 bits are there after a refill: enough for three table steps, the last a long one.
+    // 56 bits are there after a refill: enough for three look-ups, the last for a long symbol.
     reader.refill();
     for (int step = 0; step < 3; ++step) {
       const AcTable::Entry entry = table.look_up(reader.bits());
       if (!entry.known()) [[unlikely]] {
-        const HuffmanCodes::Symbol rare = table.codes().find(reader.bits());
-        const unsigned size = rare.value & 15;
-        if (rare.length == 0 || size > kLargestAc) return false;
-        reader.take(rare.length);
-        k += AcTable::advance(rare.value);
-        if constexpr (kKeep)
-          block[kPlace[k]] = static_cast<std::int16_t>(extended(reader.bits(), size));
-        reader.take(size);
+        int value = 0;
+        if (!read_rare(reader, table, k, value)) return false;
+        block[kPlace[k]] = static_cast<std::int16_t>(value);
         break;
       }
       const unsigned first = k + entry.first_advance();
       k += entry.total_advance();
-      if constexpr (kKeep) {
-        block[kPlace[first]] = entry.first_value();
-        block[kPlace[k]] = entry.second_value();
-      }
+      block[kPlace[first]] = entry.first_value();
+      block[kPlace[k]] = entry.second_value();
       reader.take(entry.total_bits());
       if (k < 63) continue;
-      if (first >= 63 && k != first) {  // the second coefficient belongs to the next block
+      if (first >= 63 && k != first) [[unlikely]] {  // the second one belongs to the next block
         reader.seek(reader.position() - (entry.total_bits() & 63) + entry.first_bits());
         k = first;
       }
       break;
     }
   } while (k < 63);
-  if constexpr (kKeep) block[0] = static_cast<std::int16_t>(component.prediction);
-  reader_ = reader;
   return k == 63 || k >= AcTable::kEndOfBlock;
+}
+
+// The same without the values.
+[[gnu::always_inline]] inline bool ScanReader::skip_ac(BitReader& reader, const AcTable& table,
+                                                       const SkipTable& skips) {
+  for (unsigned k = 0;;) {
+    reader.refill();
+    for (int step = 0; step < 3; ++step) {
+      const SkipTable::Entry entry = skips.look_up(reader.bits());
+      const unsigned next = k + entry.advance;
+      if (next < 63) {
+        reader.take(entry.bits);
+        k = next;
+        continue;
+      }
+      if (next - AcTable::kEndOfBlock < 63) {
+        reader.take(entry.bits);
+        return true;
+      }
+      int ignored = 0;  // unknown, or around the last coefficient: one symbol at a time
+      if (!read_rare(reader, table, k, ignored)) return false;
+      if (k >= 63) return k == 63 || k >= AcTable::kEndOfBlock;
+      break;
+    }
+  }
 }
 
 template <bool kKeep>
 bool ScanReader::read(std::int64_t mcus) {
+  if (!kKeep && components_[0].skips == nullptr)
+    for (std::size_t c = 0; c < scan_.geometry.components(); ++c)
+      components_[c].skips = &components_[c].ac->skips();
+  BitReader reader = reader_;  // a copy stays in registers
   for (std::int64_t mcu = 0; mcu < mcus; ++mcu) {
     if (until_restart_-- == 0) [[unlikely]] {
       if (!restart()) return false;
+      reader = reader_;
       --until_restart_;
     }
     for (std::size_t b = 0; b < block_count_; ++b) {
       const Block& block = blocks_[b];
-      std::int16_t* place =
-          kKeep ? block.strip + block_place(block.first + kept_ * block.step) : nullptr;
-      if (!read_block<kKeep>(components_[block.component], place)) return false;
+      Component& component = components_[block.component];
+      if (!read_dc(reader, component)) return false;
+      if constexpr (kKeep) {
+        std::int16_t* place = block.strip + block_place(block.first + kept_ * block.step);
+        if (!keep_ac(reader, *component.ac, place)) return false;
+        place[0] = static_cast<std::int16_t>(component.prediction);
+      } else {
+        if (!skip_ac(reader, *component.ac, *component.skips)) return false;
+      }
     }
     if constexpr (kKeep) ++kept_;
-    if (reader_.position() > end_bit_) return false;
+    if (reader.position() > end_bit_) return false;
   }
+  reader_ = reader;
   return true;
 }
 

@@ -20,9 +20,9 @@ struct BaselineScan {
   JpegGeometry geometry;
   std::array<Quantizer, 3> quantizers{};
   std::array<const HuffmanCodes*, 3> dc_codes{};
-  std::array<const AcTable*, 3> ac_tables{};
-  std::int64_t restart_interval = 0;  // MCUs; 0: no restarts
-  Bytes data;                         // from behind the scan's header to the end of the file
+  std::array<AcTable*, 3> ac_tables{};  // not const: they grow a part that few need
+  std::int64_t restart_interval = 0;    // MCUs; 0: no restarts
+  Bytes data;                           // from behind the scan's header to the end of the file
 };
 
 // The data without stuffing and restart markers. Kept by a thread and used again.
@@ -60,7 +60,8 @@ class ScanReader {
  private:
   struct Component {
     const HuffmanCodes* dc;
-    const AcTable* ac;
+    AcTable* ac;
+    const SkipTable* skips = nullptr;  // once something is stepped over
     int prediction = 0;
     int lowest = 0;            // prediction that no picture has less than…
     unsigned predictions = 0;  // …and how many there are from there on
@@ -73,8 +74,10 @@ class ScanReader {
 
   template <bool kKeep>
   bool read(std::int64_t mcus);
-  template <bool kKeep>
-  bool read_block(Component& component, std::int16_t* block);
+  static bool read_dc(BitReader& reader, Component& component);
+  static bool read_rare(BitReader& reader, const AcTable& table, unsigned& k, int& value);
+  static bool keep_ac(BitReader& reader, const AcTable& table, std::int16_t* block);
+  static bool skip_ac(BitReader& reader, const AcTable& table, const SkipTable& skips);
   bool restart();
 
   const BaselineScan& scan_;
