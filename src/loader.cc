@@ -278,7 +278,7 @@ std::optional<Batch> Loader::next() {
   const auto& ids = finished->slab->ids;
   batch.ids.assign(ids.begin(), ids.begin() + finished->count);
   for (const Slab::FieldSlots& field : finished->slab->fields()) {
-    TensorSpec spec{field.spec.dtype, {finished->count}};
+    TensorSpec spec{field.spec.dtype, {finished->count}, field.spec.layout};
     for (const std::int64_t dim : field.spec.shape) spec.shape.push_back(dim);
     batch.fields.push_back({field.name, spec, const_cast<std::uint8_t*>(field.bytes.data())});
   }

@@ -151,7 +151,7 @@ TEST_F(LoaderReads, ClosesAndRestartsInMidFlight) {
     }
     if (batches % 3 == 0) loader.close();
   }
-  EXPECT_EQ(descriptors(), before);
+  EXPECT_LE(descriptors(), before);
 }
 
 TEST_F(LoaderReads, FilesInMemoryNeedNoRing) {

@@ -59,9 +59,10 @@ std::string to_string(const Shape& shape);  // "3x224x224", '?' for an unknown d
 // What the last three dimensions mean, where that is more than numbers.
 enum class Layout : std::uint8_t {
   kPlain,
-  kPixels,  // rows, columns, channels
-  kPlanes,  // channels, rows, columns
-  kPacked,  // shape[0] bytes that stand for a tensor of the other dimensions
+  kPixels,      // rows, columns, channels
+  kPlanes,      // channels, rows, columns
+  kPlanesLast,  // channels, rows, columns; in memory the channels of a pixel stand together
+  kPacked,      // shape[0] bytes that stand for a tensor of the other dimensions
 };
 
 struct TensorSpec {

@@ -66,10 +66,20 @@ nb::object numpy_array(const TensorSpec& spec, std::uint8_t* data, nb::handle ow
       nb::dtype<float>(),
       nb::dtype<double>()};
   std::array<std::size_t, Shape::kMaxRank> shape{};
+  std::array<std::int64_t, Shape::kMaxRank> strides{};
   const Shape array = spec.array_shape();
-  for (std::size_t axis = 0; axis < array.rank(); ++axis)
+  std::int64_t step = 1;
+  for (std::size_t axis = array.rank(); axis-- > 0; step *= array[axis]) {
     shape[axis] = static_cast<std::size_t>(array[axis]);
-  return nb::cast(nb::ndarray<nb::numpy>(data, array.rank(), shape.data(), owner, nullptr,
+    strides[axis] = step;
+  }
+  if (spec.layout == Layout::kPlanesLast) {
+    const std::size_t last = array.rank() - 1;
+    strides[last - 2] = 1;
+    strides[last] = array[last - 2];
+    strides[last - 1] = array[last] * array[last - 2];
+  }
+  return nb::cast(nb::ndarray<nb::numpy>(data, array.rank(), shape.data(), owner, strides.data(),
                                          kTypes[static_cast<std::size_t>(spec.dtype)]));
 }
 

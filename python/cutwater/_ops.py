@@ -191,9 +191,13 @@ class Ops:
 
     def to_tensor(
         self,
+        channels_last: bool = False,
     ) -> Dataset:
-        """Make float32 in 0..1, channels first, of a uint8 image."""
-        return self._then('to_tensor')
+        """Make float32 in 0..1, channels first, of a uint8 image.
+
+        channels_last: Keep the channels of a pixel together in memory, as torch.channels_last does; the shape stays channels first.
+        """
+        return self._then('to_tensor', channels_last=channels_last)
 
     def normalize(
         self,

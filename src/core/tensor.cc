@@ -68,6 +68,7 @@ std::string to_string(const TensorSpec& spec) {
     case Layout::kPlain: return text;
     case Layout::kPixels: return text + " pixels";
     case Layout::kPlanes: return text + " planes";
+    case Layout::kPlanesLast: return text + " planes, channels last in memory";
     case Layout::kPacked: return text + " packed";
   }
   return text;

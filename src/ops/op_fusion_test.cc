@@ -53,6 +53,8 @@ TEST(Fusion, TheWholeImageChainIsOnePass) {
            "decode | resize([9, 4], nearest) | random_crop([3, 2]) | random_horizontal_flip",
            "decode | random_crop(6) | center_crop(5) | random_horizontal_flip | to_tensor",
            "decode | center_crop(7) | resize(12, lanczos) | random_crop(5) | to_tensor",
+           "decode | random_resized_crop(6) | random_horizontal_flip | to_tensor(true) | "
+           "normalize([0.1, 0.2, 0.3], 0.5)",
        }) {
     const Pipeline pipeline = parsed(text);
     for (const Cut from : {0, 1, 2}) {

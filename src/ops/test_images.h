@@ -138,6 +138,7 @@ inline std::vector<Input> inputs_of(Kind kind) {
       add({DType::kF32, {3, 5, 7}, Layout::kPlanes});
       add({DType::kF32, {3, 1, 1}, Layout::kPlanes});
       add({DType::kF32, {5, 3, 4, 4}, Layout::kPlanes});
+      add({DType::kF32, {3, 4, 5}, Layout::kPlanesLast});
       break;
     case Kind::kBytePlanes:  // to_tensor, then to_dtype: no image, whatever its numbers
       add({DType::kU8, {3, 5, 3}, Layout::kPlanes});
@@ -197,6 +198,7 @@ inline const std::vector<Example>& examples() {
       {"grayscale", kImage},
       {"grayscale(num_output_channels=3)", kImage},
       {"to_tensor", kPixels},
+      {"to_tensor(channels_last=True)", kPixels},
       {"normalize(mean=[0.5], std=[0.25])", kFloats},
       {"normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])", kFloats},
       {"to_dtype(dtype=\"float32\", scale=True)", kAny},

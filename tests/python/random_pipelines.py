@@ -45,6 +45,8 @@ def value(rng: random.Random, op: str, name: str) -> Any:
             return rng.choice([1, 3])
         case "dtype":
             return rng.choice(["uint8", "int16", "int32", "int64", "float16", "float32", "float64"])
+        case "channels_last":
+            return rng.random() < 0.5
         case "max_pixels" | "max_bytes" | "max_scans":
             return rng.randint(10**6, 2**40)
         case "antialias":

@@ -138,7 +138,7 @@ def test_text_forms_that_mean_the_same() -> None:
         ("decode | resize(8, pillow=11)", "pillow.*1[23].*11"),
         ("decode | resize(8, max_size=8)", "max_size 8 must be greater than size 8"),
         ("decode | resize([8, 9], max_size=10)", "max_size goes with one number"),
-        ("decode | to_tensor(1)", "to_tensor: too many parameters"),
+        ("decode | grayscale(1, 2)", "grayscale: too many parameters"),
         ("decode | random_horizontal_flip(p=1.5)", "p must be in 0..1, got 1.5"),
         ("decode | random_resized_crop(8, scale=[1, 0.5])", "scale must be two numbers.*got"),
         ("decode | pad([1, 2, 3])", "padding must be 1, 2 or 4 whole numbers.*got \\[1, 2, 3\\]"),

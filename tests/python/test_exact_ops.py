@@ -114,7 +114,7 @@ CASES: dict[str, list[Params]] = {
         *({"padding": sides, "padding_mode": mode} for mode in MODES for sides in (1, [4, 60], [70, 0, 1, 33])),
     ],
     "grayscale": [{}, {"num_output_channels": 1}, {"num_output_channels": 3}],
-    "to_tensor": [{}],
+    "to_tensor": [{}, {"channels_last": True}],
     "normalize": [{"mean": MEAN, "std": STD}, {"mean": [0.5], "std": [0.1]}, {"mean": [0, -1, 2], "std": [1, 3, 1e-3]}],
 }
 NEEDS_TENSOR = {"normalize"}

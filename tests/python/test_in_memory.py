@@ -89,7 +89,7 @@ def test_a_cut_before_the_held_one_is_refused(ds: cw.Dataset) -> None:
 
 
 def test_refusals(ds: cw.Dataset) -> None:
-    with pytest.raises(ValueError, match=r"past the frontier, cut 1 \('decode'\)"):
+    with pytest.raises(ValueError, match=r"past the frontier, cut 2 \('decode'\)"):
         ds.in_memory("random_resized_crop")
     with pytest.raises(ValueError, match=r"samples at cut 'decode' already take more than the limit 4.0 KiB"):
         ds.in_memory(memory_limit="4KiB")

@@ -98,8 +98,7 @@ std::unique_ptr<RowWriter> writer_to(const FusedSteps& fused, const RowPass& pas
   const PixelValues values =
       pass.normalize ? fused.steps[*pass.normalize].op.as<Normalize>().pixel_values(channels)
                      : PixelValues{};
-  return std::make_unique<FloatPlanesWriter>(values, channels, out.dim(1), out.dim(2),
-                                             reinterpret_cast<float*>(out.bytes()));
+  return write_floats(values, out);
 }
 
 void run(const FusedSteps& fused, const TensorView& in, OutputPlace& place) {

@@ -24,7 +24,9 @@ void Normalize::check() const {
 
 TensorSpec Normalize::out_spec(const TensorView& in) const {
   const Shape& shape = in.spec().shape;
-  if (in.spec().dtype != DType::kF32 || in.spec().layout != Layout::kPlanes)
+  const bool planes =
+      in.spec().layout == Layout::kPlanes || in.spec().layout == Layout::kPlanesLast;
+  if (in.spec().dtype != DType::kF32 || !planes)
     throw Error(Code::kInvalidArgument, "normalize: needs float32 planes (channels first), got " +
                                             to_string(in.spec()) + "; put to_tensor before it");
   const std::int64_t channels = shape.from_end(3);
@@ -43,6 +45,11 @@ void Normalize::apply(const TensorView& in, const TensorSpan& out) const {
   const std::int64_t planes = shape.elements() / plane;
   const auto* from = reinterpret_cast<const float*>(in.bytes());
   auto* to = reinterpret_cast<float*>(out.bytes());
+  if (in.spec().layout == Layout::kPlanesLast) {
+    for (std::int64_t i = 0; i < shape.elements(); ++i)
+      to[i] = (from[i] - mean_of(i % channels)) / std_of(i % channels);
+    return;
+  }
   for (std::int64_t p = 0; p < planes; ++p, from += plane, to += plane) {
     const float centre = mean_of(p % channels), spread = std_of(p % channels);
     for (std::int64_t i = 0; i < plane; ++i) to[i] = (from[i] - centre) / spread;

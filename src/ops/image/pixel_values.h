@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "cutwater/op.h"
 #include "ops/image/row_adapters.h"
@@ -10,7 +11,12 @@
 namespace cutwater::image {
 
 struct ToTensor {
-  static constexpr std::tuple<> kParams{};
+  bool channels_last = false;
+
+  static constexpr std::tuple kParams{
+      Param{"channels_last", &ToTensor::channels_last,
+            "Keep the channels of a pixel together in memory, as torch.channels_last does; the "
+            "shape stays channels first."}};
 
   void check() const {}
   TensorSpec out_spec(const TensorView& in) const;
@@ -45,8 +51,7 @@ struct Normalize {
   }
 };
 
-// out[c][y][x] = what values[c] makes of in[y][x][c]; columns right to left when mirrored.
-void write_planes(const TensorView& in, const PixelValues& values, bool mirrored,
-                  const TensorSpan& out);
+// Writes rows as float32 of this spec: channels first, or last in memory.
+std::unique_ptr<RowWriter> write_floats(const PixelValues& values, const TensorSpan& out);
 
 }  // namespace cutwater::image

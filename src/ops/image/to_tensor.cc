@@ -3,17 +3,15 @@
 // torchvision.transforms.ToTensor. A stack of images (five_crop) stays a stack.
 #include "ops/image/image_ops.h"
 #include "ops/image/pixel_values.h"
-#include "ops/image/resample.h"
 
 namespace cutwater::image {
 
-void write_planes(const TensorView& in, const PixelValues& values, bool mirrored,
-                  const TensorSpan& out) {
-  const Region all = whole(in.spec());
-  PixelReader reader(in, all);
-  FloatPlanesWriter writer(values, in.dim(2), all.height, all.width,
-                           reinterpret_cast<float*>(out.bytes()));
-  resample_rows({all, all.height, all.width, {}, all, mirrored}, in.dim(2), reader, writer);
+std::unique_ptr<RowWriter> write_floats(const PixelValues& values, const TensorSpan& out) {
+  auto* const to = reinterpret_cast<float*>(out.bytes());
+  const std::int64_t channels = out.dim(0), height = out.dim(1), width = out.dim(2);
+  if (out.spec().layout == Layout::kPlanesLast)
+    return std::make_unique<FloatPixelsWriter>(values, channels, width, to);
+  return std::make_unique<FloatPlanesWriter>(values, channels, height, width, to);
 }
 
 TensorSpec ToTensor::out_spec(const TensorView& in) const {
@@ -22,20 +20,24 @@ TensorSpec ToTensor::out_spec(const TensorView& in) const {
     require_image("to_tensor", in.spec());
   const std::int64_t height = shape.from_end(3), width = shape.from_end(2),
                      channels = shape.from_end(1);
-  if (shape.rank() == 3) return {DType::kF32, {channels, height, width}, Layout::kPlanes};
-  return {DType::kF32, {shape[0], channels, height, width}, Layout::kPlanes};
+  const Layout layout = channels_last ? Layout::kPlanesLast : Layout::kPlanes;
+  if (shape.rank() == 3) return {DType::kF32, {channels, height, width}, layout};
+  return {DType::kF32, {shape[0], channels, height, width}, layout};
 }
 
 void ToTensor::apply(const TensorView& in, const TensorSpan& out) const {
-  const PixelValues unit;
-  if (in.spec().shape.rank() == 3) return write_planes(in, unit, false, out);
-
-  const TensorSpec image = image_spec(in.dim(1), in.dim(2), in.dim(3));
-  const TensorSpec planes{DType::kF32, {in.dim(3), in.dim(1), in.dim(2)}, Layout::kPlanes};
-  for (std::int64_t i = 0; i < in.dim(0); ++i)
-    write_planes(TensorView(image, in.bytes() + i * static_cast<std::int64_t>(image.bytes())), unit,
-                 false,
-                 TensorSpan(planes, out.bytes() + i * static_cast<std::int64_t>(planes.bytes())));
+  const Shape &from = in.spec().shape, &to = out.spec().shape;
+  const TensorSpec image = image_spec(from.from_end(3), from.from_end(2), from.from_end(1));
+  const TensorSpec floats{DType::kF32, {to.from_end(3), to.from_end(2), to.from_end(1)},
+                          out.spec().layout};
+  const std::int64_t images = from.rank() == 4 ? from[0] : 1;
+  for (std::int64_t i = 0; i < images; ++i) {
+    const TensorView one(image, in.bytes() + i * static_cast<std::int64_t>(image.bytes()));
+    const TensorSpan made(floats, out.bytes() + i * static_cast<std::int64_t>(floats.bytes()));
+    PixelReader reader(one, whole(image));
+    const auto writer = write_floats({}, made);
+    for (std::int64_t y = 0; y < image.shape[0]; ++y) writer->put(reader.next());
+  }
 }
 
 constinit const OpDef kToTensor = define_op<ToTensor>(
