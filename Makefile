@@ -35,6 +35,9 @@ bench: setup-test ## ours beside torch's DataLoader, same cores, same files
 	@$(PYTHON) bench/peers.py --peers torch
 	@$(PYTHON) bench/memory.py
 
+stages: setup-build ## single stages (entropy decoding, resize…) beside what bounds them
+	@bench/stages/run.sh
+
 check: setup-test ## format, clang-tidy, layers, generated files, types
 	@tools/build.sh release
 	@tools/check.sh
