@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "core/sha256.h"
 #include "core/units.h"
 #include "run/executor.h"
 #include "run/machine.h"
@@ -86,7 +87,11 @@ class Learned {
  public:
   Learned(const What& what, const HowFast& how, std::size_t memory_limit) {
     const bool kept = how.index != "memory" && how.index != "off", beside = how.index == "beside";
-    if (how.index.empty()) refuse("index must be memory, beside, off or a path, got ''");
+    // A word that was meant as one of these must not become a file.
+    if (kept && !beside && how.index.find('/') == std::string::npos &&
+        !how.index.ends_with(".hints"))
+      refuse("index must be memory, beside, off, or a path with a '/' or the ending .hints, got '" +
+             how.index + "'");
     if (beside && what.source->home().empty())
       refuse("index: this source has no folder of its own to keep a file beside; give a path");
     if (how.index == "off" || !how.fuse) return;
@@ -96,8 +101,10 @@ class Learned {
       book_.emplace(what.source->size(), memory_limit / 8);
       // Hints are the first step's: what follows it may differ.
       if (kept)
-        file_.emplace(*book_, what.pipeline.fingerprint(1), what.source->home(),
-                      beside ? "" : how.index);
+        file_.emplace(
+            *book_,
+            sha256_hex(what.pipeline.fingerprint(1) + " " + what.source->identity()).substr(0, 32),
+            what.source->home(), beside ? "" : how.index);
       return;
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast a JPEG is decoded, stage by stage, beside what bounds it: entropy decoding beside the
-// chain of shift, load and shift that no decoder of one symbol per look-up gets below; reconstruction
-// beside reading and writing the same bytes. All of it takes turns in one run; medians are printed.
-// usage: bench_jpeg FOLDER   (of JPEGs; the first 200 are used)
+// chain of shift, load and shift that no decoder of one symbol per look-up gets below;
+// reconstruction beside reading and writing the same bytes. All of it takes turns in one run;
+// medians are printed. usage: bench_jpeg FOLDER   (of JPEGs; the first 200 are used)
 #include <time.h>
 
 #include <algorithm>
@@ -128,7 +128,8 @@ double seconds_per_cycle() {
     ++value;
     asm volatile("" : "+r"(value));  // so that additions are not put together
   };
-  for (std::uint64_t i = 0; i < kCount; i += 8) one(), one(), one(), one(), one(), one(), one(), one();
+  for (std::uint64_t i = 0; i < kCount; i += 8)
+    one(), one(), one(), one(), one(), one(), one(), one();
   g_sink = value;
   return (cpu_seconds() - start) / static_cast<double>(kCount);
 }
@@ -245,26 +246,28 @@ int run(const std::string& folder) {
   std::sort(look_ups.begin(), look_ups.end());
   const double cycle = cycles[cycles.size() / 2], look_up = look_ups[look_ups.size() / 2];
 
-  std::printf("%.0f files, %.1f KB each, %.0f blocks, %.0f symbols; crop %.1f kilopixels; "
-              "coefficients %.2fx, index %.0f bytes\n",
-              count, static_cast<double>(file_bytes) / count * 1e-3,
-              static_cast<double>(blocks) / count, static_cast<double>(symbols) / count,
-              static_cast<double>(crop_pixels) / count * 1e-3,
-              static_cast<double>(form_bytes) / static_cast<double>(file_bytes),
-              static_cast<double>(hint_bytes) / count);
+  std::printf(
+      "%.0f files, %.1f KB each, %.0f blocks, %.0f symbols; crop %.1f kilopixels; "
+      "coefficients %.2fx, index %.0f bytes\n",
+      count, static_cast<double>(file_bytes) / count * 1e-3, static_cast<double>(blocks) / count,
+      static_cast<double>(symbols) / count, static_cast<double>(crop_pixels) / count * 1e-3,
+      static_cast<double>(form_bytes) / static_cast<double>(file_bytes),
+      static_cast<double>(hint_bytes) / count);
   for (Stage& stage : stages) std::printf("  %-32s %8.1f us\n", stage.name, 1e6 * stage.median());
   const double per_symbol = static_cast<double>(symbols) / count;
   const double chain = look_up / cycle;
   for (const std::size_t k : {std::size_t{2}, std::size_t{3}}) {
     const double spent = (stages[k].median() - stages[1].median()) / cycle / per_symbol;
-    std::printf("  %s: %.1f cycles per symbol; one symbol per look-up could not take less than %.1f "
-                "(%.0f %%)\n",
-                k == 2 ? "stepping over" : "keeping", spent, chain, 100 * chain / spent);
+    std::printf(
+        "  %s: %.1f cycles per symbol; one symbol per look-up could not take less than %.1f "
+        "(%.0f %%)\n",
+        k == 2 ? "stepping over" : "keeping", spent, chain, 100 * chain / spent);
   }
   const double crop_blocks = static_cast<double>(crop_pixels) / count / 64;
-  std::printf("  reconstruction: %.0f cycles per 8 x 8 pixels of the crop, all components, color "
-              "and expansion included\n",
-              stages[6].median() / cycle / crop_blocks);
+  std::printf(
+      "  reconstruction: %.0f cycles per 8 x 8 pixels of the crop, all components, color "
+      "and expansion included\n",
+      stages[6].median() / cycle / crop_blocks);
   return 0;
 }
 

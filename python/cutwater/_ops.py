@@ -35,19 +35,17 @@ class Ops:
 
     def entropy(
         self,
-        exif: bool = False,
         max_pixels: int = 178956970,
         max_bytes: int = 1073741824,
         max_scans: int = 256,
     ) -> Dataset:
         """The first half of decode: a baseline JPEG to its coefficients; other files stay as they are.
 
-        exif: Turn the image upright as its EXIF orientation says.
         max_pixels: Refuse larger images, by their header.
         max_bytes: Refuse larger files.
         max_scans: Refuse JPEGs of more progressive scans.
         """
-        return self._then('entropy', exif=exif, max_pixels=max_pixels, max_bytes=max_bytes, max_scans=max_scans)
+        return self._then('entropy', max_pixels=max_pixels, max_bytes=max_bytes, max_scans=max_scans)
 
     def reconstruct(
         self,

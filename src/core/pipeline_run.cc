@@ -90,7 +90,8 @@ class Run {
 
   std::size_t made_bytes(int k) {
     const TensorSpec& spec = shape(k).out;
-    if (!spec.shape.known()) return 0;  // the op counts it among its scratch
+    // Nobody knows. The input, four times: room for what unpacks, and for a copy of it.
+    if (!spec.shape.known()) return 4 * (shape(k).in.shape.known() ? shape(k).in.bytes() : 0);
     if (spec.shape.rank() != 3) return spec.bytes();
     const auto pixels = static_cast<std::size_t>(shape(k).make.height * shape(k).make.width);
     return pixels * static_cast<std::size_t>(spec.shape[2]) * size_of(spec.dtype);
@@ -123,7 +124,7 @@ class Run {
     LatePlace place(*this, group.end - 1);
     const Timer timer(how_.times, begin);
     Hint hint;
-    if (how_.hints != nullptr && group.fusion->takes_hints) {
+    if (how_.hints != nullptr && group.fusion->takes_hints && group.begin == 0) {
       fused.hint = &hint;
       how_.hints->find(sample.id, hint.known);
     }

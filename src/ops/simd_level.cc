@@ -54,7 +54,13 @@ void use_simd(std::string_view level) {
 }
 
 void use_simd_of_environment() {
-  if (const char* level = std::getenv("CUTWATER_SIMD"); level != nullptr) use_simd(level);
+  const char* const level = std::getenv("CUTWATER_SIMD");
+  if (level == nullptr) return;
+  try {
+    use_simd(level);
+  } catch (const Error& error) {
+    throw Error(error.code(), "the environment's CUTWATER_SIMD: " + std::string(error.what()));
+  }
 }
 
 }  // namespace cutwater

@@ -119,7 +119,7 @@ inline std::vector<Input> inputs_of(Kind kind) {
         Data file = stored_bmp(height, width, 3);
         TensorSpec spec{DType::kU8, {static_cast<std::int64_t>(file.size())}};
         if (kind == Kind::kEncoded)
-          spec = {DType::kU8, {spec.shape[0], height, width, 3}, Layout::kPacked};
+          spec = {DType::kU8, {spec.shape[0], height, width, 3, 1}, Layout::kPacked};
         inputs.push_back({spec, file});
       }
       break;
@@ -164,7 +164,7 @@ inline const std::vector<Example>& examples() {
       {"decode", kFile},
       {"decode(exif=True, max_pixels=1000, max_bytes=5000, max_scans=3)", kFile},
       {"entropy", kFile},
-      {"entropy(exif=True, max_pixels=1000, max_bytes=5000, max_scans=3)", kFile},
+      {"entropy(max_pixels=1000, max_bytes=5000, max_scans=3)", kFile},
       {"reconstruct", kEncoded},
       {"reconstruct(exif=True, max_pixels=1000, max_bytes=5000, max_scans=3)", kEncoded},
       {"resize(size=5)", kImage},

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/hint_book.h"
 
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "source/kept_file.h"
@@ -18,7 +20,7 @@ constexpr std::size_t kOfBytes = 32, kDigestBytes = 8;
 constexpr std::size_t kHeaderBytes = 8 + kOfBytes + 8 + 8;
 constexpr std::size_t kEntryHead = 8 + 4;
 // What an entry takes besides its bytes.
-constexpr std::size_t kOverhead = sizeof(std::vector<std::uint8_t>) + 16;
+constexpr std::size_t kOverhead = sizeof(std::vector<std::uint8_t>) + 64;
 
 static_assert(std::endian::native == std::endian::little, "the file is little-endian");
 
@@ -42,8 +44,9 @@ void HintBook::find(SampleId id, std::vector<std::uint8_t>& into) {
   into.clear();
   Shard& one = shard(id);
   MutexLock lock(one.mutex);
-  if (place(id) >= one.entries.size() || one.entries[place(id)].empty()) return;
-  into = one.entries[place(id)];
+  const auto found = one.entries.find(id);
+  if (found == one.entries.end()) return;
+  into = found->second;
   uses_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -51,19 +54,16 @@ void HintBook::keep(SampleId id, const std::vector<std::uint8_t>& learned) {
   if (id < 0 || id >= samples_ || learned.empty()) return;
   Shard& one = shard(id);
   MutexLock lock(one.mutex);
-  if (place(id) >= one.entries.size()) {
-    const std::size_t all = (static_cast<std::size_t>(samples_) + kShards - 1) / kShards;
-    one.entries.resize(all);
+  const auto found = one.entries.find(id);
+  const std::size_t before = found == one.entries.end() ? 0 : found->second.size() + kOverhead;
+  const std::size_t more = learned.size() + kOverhead - before;  // may wrap, and wraps back
+  if (bytes_.fetch_add(more) + more > max_bytes_) {
+    bytes_.fetch_sub(more);
+    return;
   }
-  std::vector<std::uint8_t>& entry = one.entries[place(id)];
-  const std::size_t before = entry.empty() ? 0 : entry.size() + kOverhead;
-  const std::size_t after = learned.size() + kOverhead;
-  if (bytes_.load() - before + after > max_bytes_) return;
-  if (entry.empty()) entries_.fetch_add(1);
-  bytes_.fetch_add(after - before);
+  if (before == 0) entries_.fetch_add(1);
   changes_.fetch_add(1);
-  entry = learned;
-  entry.shrink_to_fit();
+  one.entries.insert_or_assign(id, learned);
 }
 
 std::string HintBook::encode(std::string_view of) const {
@@ -76,10 +76,8 @@ std::string HintBook::encode(std::string_view of) const {
   std::uint64_t count = 0;
   for (std::size_t s = 0; s < kShards; ++s) {
     MutexLock lock(shards_[s].mutex);
-    for (std::size_t i = 0; i < shards_[s].entries.size(); ++i) {
-      const std::vector<std::uint8_t>& entry = shards_[s].entries[i];
-      if (entry.empty()) continue;
-      put(bytes, static_cast<std::uint64_t>(i * kShards + s));
+    for (const auto& [id, entry] : shards_[s].entries) {
+      put(bytes, static_cast<std::uint64_t>(id));
       put(bytes, static_cast<std::uint32_t>(entry.size()));
       bytes.append(reinterpret_cast<const char*>(entry.data()), entry.size());
       ++count;
@@ -122,31 +120,38 @@ KeptHints::KeptHints(HintBook& book, std::string of, const std::string& home,
                      const std::string& path)
     : book_(book), of_(std::move(of)) {
   if (path.empty()) {
-    const std::string beside = home + (home.ends_with('/') ? "" : "/") + ".cutwater.hints";
+    // Two data sets may share a folder.
+    const std::string beside =
+        home + (home.ends_with('/') ? "" : "/") + ".cutwater-" + of_.substr(0, 8) + ".hints";
     places_ = {beside, cached_path(beside, ".hints")};
   } else {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+      throw Error(Code::kInvalidArgument,
+                  "index: cannot write '" + path + "': its folder does not exist or is read-only");
     places_ = {path};
   }
-  constexpr std::size_t kMostBytes = std::size_t{16} << 30;
+  const std::size_t most_bytes = kHeaderBytes + kDigestBytes + book_.max_bytes();
   for (const std::string& place : places_) {
     try {
-      if (!place.empty() && book_.decode(File::open(place).text(kMostBytes), of_)) break;
+      if (!place.empty() && book_.decode(File::open(place).text(most_bytes), of_)) break;
     } catch (const Error&) {  // there is none yet
     }
   }
   saved_changes_ = book_.changes();
 }
 
-void KeptHints::save() {
+void KeptHints::save() noexcept try {
   const std::int64_t changes = book_.changes();
   if (changes == saved_changes_) return;
+  saved_changes_ = changes;  // also when no place will have it: the next epoch's try is no better
   const std::string bytes = book_.encode(of_);
   for (const std::string& place : places_) {
     if (place.empty()) continue;
     if (place != places_.front()) make_cache_folder(place);
     if (store_whole(place, bytes, 0644)) break;
   }
-  saved_changes_ = changes;  // also when no place would have it: the next epoch's save is no better
+} catch (...) {  // no memory for a copy of the book
 }
 
 }  // namespace cutwater

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/mutex.h"
@@ -27,6 +28,7 @@ class HintBook final : public Hints {
 
   std::int64_t entries() const { return entries_; }
   std::size_t bytes() const { return bytes_; }
+  std::size_t max_bytes() const { return max_bytes_; }
   std::int64_t uses() const { return uses_; }        // find() had something to give
   std::int64_t changes() const { return changes_; }  // since it was made
 
@@ -39,11 +41,9 @@ class HintBook final : public Hints {
   static constexpr std::size_t kShards = 64;  // so that threads rarely meet
   struct Shard {
     mutable Mutex mutex;
-    std::vector<std::vector<std::uint8_t>> entries CUTWATER_GUARDED_BY(mutex);
+    std::unordered_map<SampleId, std::vector<std::uint8_t>> entries CUTWATER_GUARDED_BY(mutex);
   };
-  // Where an id's entry is.
   Shard& shard(SampleId id) { return shards_[static_cast<std::size_t>(id) % kShards]; }
-  static std::size_t place(SampleId id) { return static_cast<std::size_t>(id) / kShards; }
 
   const std::int64_t samples_;
   const std::size_t max_bytes_;
@@ -58,9 +58,11 @@ class KeptHints {
  public:
   // Reads what is kept there. `home`: a folder, or empty; `path`: the file, or empty for the
   // folder's own, which stands in the user's cache folder if the home cannot be written to.
+  // Throws Error(kInvalidArgument) for a path in a folder that does not exist or cannot be written.
   KeptHints(HintBook& book, std::string of, const std::string& home, const std::string& path);
 
-  void save();  // if there is something new
+  // If there is something new. Does not throw: what cannot be kept is found again.
+  void save() noexcept;
 
  private:
   HintBook& book_;

@@ -103,6 +103,7 @@ bool write_coefficients(const BaselineScan& scan, const ScanBits& bits, int exif
   out.resize(out.size() + kTail);
   if (out.size() > 0xffffffffU) return false;
   put(out, kSizeAt, static_cast<std::uint32_t>(out.size()));
+  strip.give_up_large();
   return true;
 }
 
@@ -168,6 +169,7 @@ void CoefficientForm::reconstruct(const Region& region, JpegPlanes& planes) cons
     }
     planes.reconstruct(mcu_row, strip, quantizers_, After::kKeep);
   }
+  strip.give_up_large();
 }
 
 }  // namespace cutwater::image

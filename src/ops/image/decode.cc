@@ -11,17 +11,18 @@ struct Decode : DecodeOptions {
   void check() const { check_limits("decode"); }
 
   std::vector<Op> expand() const {
-    const NamedValues values = detail::values_of(*this, kParams);
-    return {kEntropy.make(kEntropy, values), kReconstruct.make(kReconstruct, values)};
+    return {kEntropy.make(kEntropy, detail::values_of(*this, DecodeLimits::kParams)),
+            kReconstruct.make(kReconstruct, detail::values_of(*this, kParams))};
   }
 
+  EncodedImage image(const TensorView& in) const { return {in, Encoding::kFile, limits(), exif}; }
   TensorSpec out_spec(const TensorView& in) const {
     require_stored_bytes("decode", in.spec());
-    return in.has_data() ? EncodedImage(in, *this).upright() : image_spec(kUnknown, kUnknown, 3);
+    return in.has_data() ? image(in).upright() : image_spec(kUnknown, kUnknown, 3);
   }
   Region needs(const TensorSpec& in, const Region&) const { return whole(in); }
   void apply(const TensorView& in, const TensorSpan& out) const {
-    EncodedImage(in, *this).decode(out, nullptr);
+    image(in).decode(out, nullptr);
   }
 };
 

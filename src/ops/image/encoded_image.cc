@@ -53,7 +53,7 @@ Header header_of(Bytes bytes, const Limits& limits, bool is_form) {
 
 }  // namespace
 
-void DecodeOptions::check_limits(std::string_view op) const {
+void DecodeLimits::check_limits(std::string_view op) const {
   for (const auto& [name, limit] :
        {std::pair{"max_pixels", max_pixels}, {"max_bytes", max_bytes}, {"max_scans", max_scans}})
     if (limit < 1)
@@ -67,20 +67,43 @@ void require_stored_bytes(std::string_view op, const TensorSpec& spec) {
                                             to_string(spec) + "; decode comes first, and once");
 }
 
-EncodedImage::EncodedImage(const TensorView& bytes, const DecodeOptions& options)
+TensorSpec packed_image_spec(std::int64_t bytes, const TensorSpec& stored,
+                             std::int64_t orientation) {
+  const Shape& shape = stored.shape;
+  return {DType::kU8, {bytes, shape[0], shape[1], shape[2], orientation}, Layout::kPacked};
+}
+
+TensorSpec image_of_packed(const TensorSpec& packed, bool exif) {
+  const Shape& shape = packed.shape;
+  const TensorSpec stored = image_spec(shape[1], shape[2], shape[3]);
+  if (!exif || shape[4] == kUnknown) return stored;
+  return Orientation(static_cast<int>(shape[4])).upright(stored);
+}
+
+EncodedImage::EncodedImage(const TensorView& bytes, Encoding encoding, const Limits& limits,
+                           bool exif)
     : bytes_(bytes.bytes(), bytes.spec().bytes()),
-      limits_(options.limits()),
-      is_form_(is_coefficient_form(bytes_)),
+      limits_(limits),
+      is_form_(encoding == Encoding::kFileOrForm && is_coefficient_form(bytes_)),
       header_(header_of(bytes_, limits_, is_form_)),
       stored_(image_spec(header_.height, header_.width, 3)),
-      orientation_(options.exif ? header_.exif_orientation : 1) {}
+      orientation_(exif ? header_.exif_orientation : 1) {
+  if (bytes.spec().layout == Layout::kPacked && bytes.spec() != packed(bytes.spec().shape[0]))
+    refuse("encoded image is " + to_string(packed(bytes.spec().shape[0]).shape) +
+           " by its bytes, but should be " + to_string(bytes.spec().shape));
+}
+
+TensorSpec EncodedImage::packed(std::int64_t bytes) const {
+  return packed_image_spec(bytes, stored_, header_.exif_orientation);
+}
 
 std::size_t EncodedImage::scratch_bytes() const {
-  // A turned image is decoded as it lies first; what is no JPEG is decoded before its rows are
-  // read.
+  // What is no JPEG, or turned, is decoded before its rows are read; what is turned, as it lies
+  // before that.
   const std::int64_t pixels = header_.height * header_.width * 3;
-  const std::int64_t lying = orientation_.is_upright() ? 0 : pixels;
-  const std::int64_t held = header_.format == Format::kJpeg ? 0 : pixels;
+  const bool upright = orientation_.is_upright();
+  const std::int64_t lying = upright ? 0 : pixels;
+  const std::int64_t held = header_.format == Format::kJpeg && upright ? 0 : pixels;
   return static_cast<std::size_t>(header_.scratch_bytes + lying + held);
 }
 
@@ -104,7 +127,6 @@ void EncodedImage::decode(const TensorSpan& out, Hint* hint) const {
   if (const auto rows = direct_rows(out.present(), hint)) {
     PixelWriter writer(out);
     for (std::int64_t y = 0; y < out.present().height; ++y) writer.put(rows->next());
-    planes().give_up_large();
     return;
   }
   decode_rgb(bytes_, header_, limits_, out);
@@ -127,7 +149,7 @@ Tensor EncodedImage::entropy_decoded(BufferPool& pool) const {
   std::copy(bytes.begin(), bytes.end(), buffer.data());
   constexpr std::size_t kMostKept = std::size_t{4} << 20;
   if (form.capacity() > kMostKept) std::vector<std::uint8_t>().swap(form);
-  return {packed_image_spec(static_cast<std::int64_t>(bytes.size()), upright()), std::move(buffer)};
+  return {packed(static_cast<std::int64_t>(bytes.size())), std::move(buffer)};
 }
 
 }  // namespace cutwater::image

@@ -15,30 +15,44 @@
 
 namespace cutwater::image {
 
-// The parameters of decode, and of both its parts.
-struct DecodeOptions {
-  bool exif = false;
+// What decode and both its parts refuse.
+struct DecodeLimits {
   std::int64_t max_pixels = Limits{}.max_pixels;
   std::int64_t max_bytes = Limits{}.max_bytes;
   std::int64_t max_scans = Limits{}.max_scans;
 
   static constexpr std::tuple kParams{
-      Param{"exif", &DecodeOptions::exif, "Turn the image upright as its EXIF orientation says."},
-      Param{"max_pixels", &DecodeOptions::max_pixels, "Refuse larger images, by their header."},
-      Param{"max_bytes", &DecodeOptions::max_bytes, "Refuse larger files."},
-      Param{"max_scans", &DecodeOptions::max_scans, "Refuse JPEGs of more progressive scans."}};
+      Param{"max_pixels", &DecodeLimits::max_pixels, "Refuse larger images, by their header."},
+      Param{"max_bytes", &DecodeLimits::max_bytes, "Refuse larger files."},
+      Param{"max_scans", &DecodeLimits::max_scans, "Refuse JPEGs of more progressive scans."}};
 
   Limits limits() const { return {max_pixels, max_bytes, max_scans}; }
   // Throws Error(kInvalidArgument) in the name of `op`.
   void check_limits(std::string_view op) const;
 };
 
+// The parameters of decode and of reconstruct.
+struct DecodeOptions : DecodeLimits {
+  bool exif = false;
+
+  static constexpr std::tuple kParams = std::tuple_cat(
+      std::tuple{
+          Param{"exif", &DecodeOptions::exif, "Turn the image upright as its EXIF orientation says."}},
+      DecodeLimits::kParams);
+};
+
+// What the bytes may be.
+enum class Encoding : std::uint8_t { kFile, kFileOrForm };
+
 class EncodedImage {
  public:
-  // Reads as little as tells the size. Throws Error(kBadSample).
-  EncodedImage(const TensorView& bytes, const DecodeOptions& options);
+  // Reads as little as tells the size. Where the bytes have a packed spec, they must be what it says.
+  // Throws Error(kBadSample).
+  EncodedImage(const TensorView& bytes, Encoding encoding, const Limits& limits, bool exif);
 
   TensorSpec upright() const { return orientation_.upright(stored_); }
+  // The spec of this image as so many bytes.
+  TensorSpec packed(std::int64_t bytes) const;
   std::size_t scratch_bytes() const;
 
   // Writes out.present() of the upright image. Throws Error(kBadSample).
@@ -60,6 +74,12 @@ class EncodedImage {
   TensorSpec stored_;
   Orientation orientation_;
 };
+
+// Bytes that stand for an image as it is stored, and the orientation that EXIF data state for it:
+// bytes, rows, columns, channels, orientation.
+TensorSpec packed_image_spec(std::int64_t bytes, const TensorSpec& stored, std::int64_t orientation);
+// The image that such a spec stands for, as stored or upright. Dimensions may be unknown.
+TensorSpec image_of_packed(const TensorSpec& packed, bool exif);
 
 // Throws Error(kInvalidArgument) unless the spec is that of a stored file.
 void require_stored_bytes(std::string_view op, const TensorSpec& spec);

@@ -7,19 +7,20 @@
 namespace cutwater::image {
 namespace {
 
-struct Entropy : DecodeOptions {
+struct Entropy : DecodeLimits {
   void check() const { check_limits("entropy"); }
 
+  EncodedImage image(const TensorView& in) const { return {in, Encoding::kFile, limits(), false}; }
   TensorSpec out_spec(const TensorView& in) const {
     require_stored_bytes("entropy", in.spec());
-    return packed_image_spec(kUnknown, in.has_data() ? EncodedImage(in, *this).upright()
-                                                     : image_spec(kUnknown, kUnknown, 3));
+    return in.has_data() ? image(in).packed(kUnknown)
+                         : packed_image_spec(kUnknown, image_spec(kUnknown, kUnknown, 3), kUnknown);
   }
   std::size_t scratch_bytes(const TensorView& in) const {
-    return in.has_data() ? EncodedImage(in, *this).scratch_bytes() : 0;
+    return in.has_data() ? image(in).scratch_bytes() : 0;
   }
   Tensor produce(const TensorView& in, BufferPool& pool) const {
-    return EncodedImage(in, *this).entropy_decoded(pool);
+    return image(in).entropy_decoded(pool);
   }
 };
 

@@ -71,6 +71,7 @@ bool EntropyIndex::decode(Bytes encoded, std::uint64_t content, std::int64_t end
   const std::uint64_t rows = reader.next();
   if (rows > static_cast<std::uint64_t>(mcus_down_)) return false;
   const auto count = static_cast<std::size_t>(static_cast<std::int64_t>(rows) * per_row());
+  if (count > encoded.size() / 4) return false;  // a checkpoint takes four bytes at least
   checkpoints_.reserve(count);
   Checkpoint last;
   constexpr std::int64_t kLowest = std::numeric_limits<std::int16_t>::min();

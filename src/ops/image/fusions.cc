@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Neighbouring image ops as one pass, row by row: decode, crop, resize, crop, flip, to_tensor and
 // normalize, or any part of that chain, from the stored bytes straight into the batch.
+#include <algorithm>
 #include <optional>
 
 #include "ops/image/encoded_image.h"
@@ -13,13 +14,13 @@ namespace cutwater::image {
 namespace {
 
 // What of the chain is there, by its place among the steps.
-struct RowPass {
+struct ImageChain {
   std::size_t decoding = 0;  // how many steps: none, reconstruct, or entropy and reconstruct
   std::vector<std::size_t> crops;
   std::optional<std::size_t> resize, flip, to_tensor, normalize;
   std::size_t length = 0;
 
-  explicit RowPass(std::span<const Step> steps) {
+  explicit ImageChain(std::span<const Step> steps) {
     const auto is = [&](std::size_t k, const OpDef& def) {
       return k < steps.size() && &steps[k].op.def() == &def;
     };
@@ -41,7 +42,7 @@ struct RowPass {
   }
 };
 
-std::size_t match(std::span<const Step> steps) { return RowPass(steps).length; }
+std::size_t match(std::span<const Step> steps) { return ImageChain(steps).length; }
 
 // The part of its input that step k needs.
 Region needed_by(const FusedSteps& fused, std::size_t k) {
@@ -53,7 +54,7 @@ Region needed_by(const FusedSteps& fused, std::size_t k) {
 
 // Not a stack of images (five_crop), and crops that lie within their image.
 bool fits(const FusedSteps& fused) {
-  const RowPass pass(fused.steps);
+  const ImageChain pass(fused.steps);
   if (pass.decoding == 0 && fused.shapes[0].in.shape.rank() != 3) return false;
   for (const std::size_t k : pass.crops) {
     const Region &made = fused.shapes[k].make, read = needed_by(fused, k);
@@ -62,14 +63,25 @@ bool fits(const FusedSteps& fused) {
   return true;
 }
 
-// Where the rows come from: `part` is what the step after decoding needs.
-std::unique_ptr<RowReader> rows_of(const FusedSteps& fused, const RowPass& pass,
-                                   const TensorView& in, const Region& part) {
-  if (pass.decoding == 0) return std::make_unique<PixelReader>(in, part);
-  return EncodedImage(in, fused.steps[0].op.as<DecodeOptions>()).rows(part, fused.hint);
+// The image that the first steps decode. REQUIRES: there are such.
+EncodedImage encoded(const FusedSteps& fused, const ImageChain& pass, const TensorView& in) {
+  const auto& reconstruct = fused.steps[pass.decoding - 1].op.as<DecodeOptions>();
+  Limits limits = reconstruct.limits();
+  if (pass.decoding == 1) return {in, Encoding::kFileOrForm, limits, reconstruct.exif};
+  const Limits first = fused.steps[0].op.as<DecodeLimits>().limits();
+  limits = {std::min(limits.max_pixels, first.max_pixels),
+            std::min(limits.max_bytes, first.max_bytes), std::min(limits.max_scans, first.max_scans)};
+  return {in, Encoding::kFile, limits, reconstruct.exif};
 }
 
-Resizing resizing_of(const FusedSteps& fused, const RowPass& pass, const Region& part) {
+// Where the rows come from: `part` is what the step after decoding needs.
+std::unique_ptr<RowReader> rows_of(const FusedSteps& fused, const ImageChain& pass,
+                                   const TensorView& in, const Region& part) {
+  if (pass.decoding == 0) return std::make_unique<PixelReader>(in, part);
+  return encoded(fused, pass, in).rows(part, fused.hint);
+}
+
+Resizing resizing_of(const FusedSteps& fused, const ImageChain& pass, const Region& part) {
   Resizing resizing;
   if (pass.resize) {
     const Op& op = fused.steps[*pass.resize].op;
@@ -92,7 +104,7 @@ Resizing resizing_of(const FusedSteps& fused, const RowPass& pass, const Region&
   return resizing;
 }
 
-std::unique_ptr<RowWriter> writer_to(const FusedSteps& fused, const RowPass& pass,
+std::unique_ptr<RowWriter> writer_to(const FusedSteps& fused, const ImageChain& pass,
                                      std::int64_t channels, const TensorSpan& out) {
   if (!pass.to_tensor) return std::make_unique<PixelWriter>(out);
   const PixelValues values =
@@ -102,10 +114,10 @@ std::unique_ptr<RowWriter> writer_to(const FusedSteps& fused, const RowPass& pas
 }
 
 void run(const FusedSteps& fused, const TensorView& in, OutputPlace& place) {
-  const RowPass pass(fused.steps);
+  const ImageChain pass(fused.steps);
   const bool only_decodes = pass.decoding == pass.length;
   if (only_decodes) {
-    EncodedImage(in, fused.steps[0].op.as<DecodeOptions>()).decode(place.get(), fused.hint);
+    encoded(fused, pass, in).decode(place.get(), fused.hint);
     return;
   }
   const Region part = needed_by(fused, pass.decoding);

@@ -21,10 +21,6 @@ TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t chan
   return {DType::kU8, {height, width, channels}, Layout::kPixels};
 }
 
-TensorSpec packed_image_spec(std::int64_t bytes, const TensorSpec& image) {
-  return {DType::kU8, {bytes, image.shape[0], image.shape[1], image.shape[2]}, Layout::kPacked};
-}
-
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width) {
   return image_spec(height, width, spec.shape[2]);
 }

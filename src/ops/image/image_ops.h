@@ -45,9 +45,6 @@ void require_image(std::string_view op, const TensorSpec& spec);
 // The spec of an image.
 TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t channels);
 
-// Bytes that stand for an image of this spec.
-TensorSpec packed_image_spec(std::int64_t bytes, const TensorSpec& image);
-
 // The same image with other extents.
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width);
 

@@ -16,6 +16,11 @@ struct Workspace {
   BaselineScan scan;
   ScanBits bits;
   BlockStrip strip;
+
+  void give_up_large() {
+    bits.give_up_large();
+    strip.give_up_large();
+  }
 };
 Workspace& workspace() {
   thread_local Workspace work;
@@ -107,15 +112,18 @@ bool decode_baseline(Bytes file, const Region& region, Hint* hint, JpegPlanes& p
     sound = reader.read_row(row, work.strip);
     if (sound) planes.reconstruct(row, work.strip, work.scan.quantizers, After::kClear);
   }
-  work.bits.give_up_large();
+  work.give_up_large();
+  if (!sound) planes.give_up_large();
   if (sound && index.rows() > known_rows) hint->learned = index.encode(content);
   return sound;
 }
 
 bool baseline_coefficients(Bytes file, int exif_orientation, std::vector<std::uint8_t>& form) {
   Workspace& work = workspace();
-  return read_baseline_scan(file, work.scan) && work.bits.read(work.scan) &&
-         write_coefficients(work.scan, work.bits, exif_orientation, form);
+  const bool sound = read_baseline_scan(file, work.scan) && work.bits.read(work.scan) &&
+                     write_coefficients(work.scan, work.bits, exif_orientation, form);
+  work.give_up_large();
+  return sound;
 }
 
 }  // namespace cutwater::image

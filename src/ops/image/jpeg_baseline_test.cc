@@ -79,7 +79,7 @@ Data reference(const Data& file) {
 
 Data ours(const Data& file, const Region& region) {
   const TensorSpec stored{DType::kU8, {static_cast<std::int64_t>(file.size())}};
-  const EncodedImage image(TensorView(stored, file.data()), {});
+  const EncodedImage image(TensorView(stored, file.data()), Encoding::kFile, {}, false);
   Data pixels(static_cast<std::size_t>(region.height * region.width * 3));
   image.decode(TensorSpan(image.upright(), pixels.data(), region, region.width * 3), nullptr);
   return pixels;

@@ -13,6 +13,8 @@ std::int64_t staggered(std::int64_t bytes) {
   return whole % 4096 == 0 ? whole + 64 : whole;
 }
 
+constexpr std::size_t kMostKept = std::size_t{1} << 20;
+
 }  // namespace
 
 void BlockStrip::prepare(const JpegGeometry& geometry, const McuWindow& window) {
@@ -41,10 +43,14 @@ void JpegPlanes::prepare(const JpegGeometry& geometry, const Region& region) {
   }
 }
 
+void BlockStrip::give_up_large() {
+  if (values_.capacity() * sizeof values_[0] > kMostKept) std::vector<std::int16_t>().swap(values_);
+}
+
 void JpegPlanes::give_up_large() {
-  constexpr std::size_t kMostKept = std::size_t{1} << 20;
   for (Plane& plane : planes_)
     if (plane.bytes.capacity() > kMostKept) std::vector<std::uint8_t>().swap(plane.bytes);
+  if (rows_.capacity() > kMostKept) std::vector<std::uint8_t>().swap(rows_);
 }
 
 void JpegPlanes::reconstruct(std::int64_t row, BlockStrip& strip,

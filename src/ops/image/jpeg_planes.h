@@ -18,6 +18,7 @@ using Quantizer = std::array<std::int16_t, 64>;  // in natural order
 // The coefficients of one row of MCUs of a window, in groups (jpeg_kernels.h). A thread keeps one.
 class BlockStrip {
  public:
+  void give_up_large();
   void prepare(const JpegGeometry& geometry, const McuWindow& window);  // all zero
   std::int64_t groups(std::size_t c) const { return groups_[c]; }       // of a row of blocks
   // Block row `y` of this row of MCUs.
@@ -70,6 +71,9 @@ class PlaneRows final : public RowReader {
  public:
   // REQUIRES: every MCU row of the window was reconstructed.
   PlaneRows(JpegPlanes& planes, const Region& region);
+  ~PlaneRows() override { planes_.give_up_large(); }
+  PlaneRows(const PlaneRows&) = delete;
+  PlaneRows& operator=(const PlaneRows&) = delete;
   PlanarRow next() override;
 
  private:

@@ -10,20 +10,23 @@ namespace {
 struct Reconstruct : DecodeOptions {
   void check() const { check_limits("reconstruct"); }
 
+  EncodedImage image(const TensorView& in) const {
+    return {in, Encoding::kFileOrForm, limits(), exif};
+  }
   TensorSpec out_spec(const TensorView& in) const {
     const Shape& shape = in.spec().shape;
-    if (in.spec().layout != Layout::kPacked || shape.rank() != 4)
+    if (in.spec().layout != Layout::kPacked || shape.rank() != 5)
       throw Error(Code::kInvalidArgument, "reconstruct: needs what entropy gives, got " +
                                               to_string(in.spec()) + "; put entropy before it");
-    return image_spec(shape[1], shape[2], shape[3]);
+    return image_of_packed(in.spec(), exif);
   }
   std::size_t scratch_bytes(const TensorView& in) const {
-    return in.has_data() ? EncodedImage(in, *this).scratch_bytes() : 0;
+    return in.has_data() ? image(in).scratch_bytes() : 0;
   }
   // Which pixels are made does not change which bytes are read: all of them may matter.
   Region needs(const TensorSpec& in, const Region&) const { return whole(in); }
   void apply(const TensorView& in, const TensorSpan& out) const {
-    EncodedImage(in, *this).decode(out, nullptr);
+    image(in).decode(out, nullptr);
   }
 };
 

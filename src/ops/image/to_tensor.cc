@@ -28,8 +28,8 @@ TensorSpec ToTensor::out_spec(const TensorView& in) const {
 void ToTensor::apply(const TensorView& in, const TensorSpan& out) const {
   const Shape &from = in.spec().shape, &to = out.spec().shape;
   const TensorSpec image = image_spec(from.from_end(3), from.from_end(2), from.from_end(1));
-  const TensorSpec floats{DType::kF32, {to.from_end(3), to.from_end(2), to.from_end(1)},
-                          out.spec().layout};
+  const TensorSpec floats{
+      DType::kF32, {to.from_end(3), to.from_end(2), to.from_end(1)}, out.spec().layout};
   const std::int64_t images = from.rank() == 4 ? from[0] : 1;
   for (std::int64_t i = 0; i < images; ++i) {
     const TensorView one(image, in.bytes() + i * static_cast<std::int64_t>(image.bytes()));
