@@ -133,7 +133,7 @@ TEST(Pipeline, HasAsManyOpsAsDrawKeysCanTellApart) {
 TEST(Fingerprint, IsPinned) {
   EXPECT_EQ(real("").fingerprint(), "af412bde4274c7d1aea6bff48d6064db");
   EXPECT_EQ(real("decode | resize(size=256) | center_crop(size=224)").fingerprint(),
-            "11e5c502848c7a327e2b08e45ce7e220");
+            "0704780149fa1f73ce94de77b3da6966");
 }
 
 TEST(Fingerprint, OfACutDependsOnTheStepsBeforeItOnly) {
