@@ -200,10 +200,11 @@ class JpegDecoder {
   }
 
   // Narrows decoding to the columns asked for. Upsampling looks at the neighbours of a pixel, and
-  // libjpeg takes the edge of what it decodes for the edge of the image, hence the margin.
+  // libjpeg takes the edge of what it decodes for the edge of the image, hence the margin: wide
+  // enough, too, that no component gets so narrow that libjpeg would repeat its samples instead.
   void crop() {
     const Region& region = out_.present();
-    const std::int64_t margin = info_.max_h_samp_factor > 1 ? 2 : 0;
+    const std::int64_t margin = info_.max_h_samp_factor > 1 ? info_.max_h_samp_factor : 0;
     const std::int64_t left = std::max<std::int64_t>(0, region.left - margin);
     const std::int64_t right = std::min(header_.width, region.left + region.width + margin);
     if (left == 0 && right == header_.width) return;

@@ -98,6 +98,25 @@ TEST(BaselineJpeg, EverySimdLevelGivesTheSamePixels) {
   }
 }
 
+// Files that are not ours for some small thing are cropped by libjpeg itself.
+TEST(BaselineJpeg, LibjpegsOwnRegionsArePartsOfTheWhole) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 1500; ++i) {
+    const Picture picture = random_picture(random);
+    const Data file = encode(picture, random), whole = reference(file);
+    const Header header = read_header(file, {});
+    for (int k = 0; k < 3; ++k) {
+      const Region region = random_region(picture, random);
+      Data pixels(static_cast<std::size_t>(region.height * region.width * 3));
+      const TensorSpec spec{DType::kU8, {header.height, header.width, 3}, Layout::kPixels};
+      decode_rgb(file, header, {}, TensorSpan(spec, pixels.data(), region, region.width * 3));
+      ASSERT_EQ(pixels, part(whole, picture.width, region))
+          << i << ": " << picture << " at " << region.top << " " << region.left << " "
+          << region.height << " " << region.width;
+    }
+  }
+}
+
 // Bits flipped in the scan, its end marker intact: libjpeg warns and goes on, so we give its
 // pixels.
 TEST(BaselineJpeg, DamagedScansGiveLibjpegsPixels) {
