@@ -56,11 +56,12 @@ void HintBook::keep(SampleId id, const std::vector<std::uint8_t>& learned) {
   MutexLock lock(one.mutex);
   const auto found = one.entries.find(id);
   const std::size_t before = found == one.entries.end() ? 0 : found->second.size() + kOverhead;
-  const std::size_t more = learned.size() + kOverhead - before;  // may wrap, and wraps back
-  if (bytes_.fetch_add(more) + more > max_bytes_) {
-    bytes_.fetch_sub(more);
-    return;
-  }
+  const std::size_t after = learned.size() + kOverhead;
+  // Other shards have other locks: the room is taken in one step with the look whether it is there.
+  std::size_t held = bytes_.load();
+  do
+    if (held - before + after > max_bytes_) return;
+  while (!bytes_.compare_exchange_weak(held, held - before + after));
   if (before == 0) entries_.fetch_add(1);
   changes_.fetch_add(1);
   one.entries.insert_or_assign(id, learned);
