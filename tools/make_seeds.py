@@ -147,6 +147,48 @@ def kept_indexes() -> Seeds:
         yield f"labels-{labels}", head + words(4096, 0, 2, 10) + samples + b"a.jpgb.jpg"
 
 
+def varint(value: int) -> bytes:
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+
+def coefficient_forms() -> Seeds:
+    """As src/ops/image/COEFFICIENTS.md has it; the size of the whole the target fills in."""
+    layouts = {"gray": (0, [0x11]), "444": (1, [0x11] * 3), "420": (1, [0x22, 0x11, 0x11]), "rgb": (2, [0x11] * 3)}
+    rng = np.random.default_rng(1)
+    for (name, (color, sampling)), (width, height) in itertools.product(layouts.items(), [(7, 5), (33, 17)]):
+        most_across, most_down = max(s >> 4 for s in sampling), max(s & 15 for s in sampling)
+        head = b"cw.coef1" + bytes(4) + width.to_bytes(2, "little") + height.to_bytes(2, "little")
+        head += bytes([color, 1, *sampling]).ljust(8, b"\0")
+        head += b"".join((1 + k % 64).to_bytes(2, "little") for k in range(64 * len(sampling)))
+        rows = []
+        for factors in sampling:
+            blocks = -(-width // (8 * most_across)) * (factors >> 4)
+            for _ in range(-(-height // (8 * most_down)) * (factors & 15)):
+                masks = rng.integers(0, 1 << 63, blocks, dtype=np.uint64) & rng.integers(0, 1 << 63, blocks, np.uint64)
+                values = sum((int(mask) >> 1).bit_count() << (int(mask) & 1) for mask in masks)
+                dcs = rng.integers(-200, 200, blocks, dtype=np.int16)
+                rows.append(masks.tobytes() + dcs.tobytes() + rng.bytes(values))
+        begins = itertools.accumulate(map(len, rows), initial=len(head) + 4 * (len(rows) + 1))
+        table = b"".join(begin.to_bytes(4, "little") for begin, _ in zip(begins, rows, strict=False)) + bytes(4)
+        yield f"{name}-{width}x{height}", head + table + b"".join(rows) + bytes(64)
+
+
+def entropy_indexes() -> Seeds:
+    """Which file, then as src/ops/image/ENTROPY_INDEX.md has it; the content's name the target fills in."""
+    for file, rows in itertools.product((0, 3, 5, 7), (0, 1, 3)):
+        steps = b"".join(varint(900 * k) + varint(3) + varint(8) + varint(0) for k in range(2 * rows))
+        yield f"{file}-{rows}", bytes([file, 1]) + bytes(8) + varint(rows) + steps
+
+
+def kept_hints() -> Seeds:
+    """As src/run/HINTS.md has it; what names the data set, and the digest, the target fills in."""
+    for count in (0, 1, 3):
+        entries = b"".join(
+            (30 * k).to_bytes(8, "little") + (k + 1).to_bytes(4, "little") + b"x" * (k + 1) for k in range(count)
+        )
+        yield str(count), b"CWHINTS1" + bytes(40) + count.to_bytes(8, "little") + entries
+
+
 def pipeline_texts() -> Seeds:
     for k, text in enumerate(PIPELINES):
         yield str(k), text.encode()
@@ -159,6 +201,9 @@ SEEDS = {
     "gif_bmp": gifs_and_bmps,
     "tar": tars,
     "kept_index": kept_indexes,
+    "coefficients": coefficient_forms,
+    "entropy_index": entropy_indexes,
+    "hints": kept_hints,
     "pipeline_text": pipeline_texts,
 }
 

@@ -3,19 +3,31 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "cutwater/error.h"
+#include "ops/image/coefficients.h"
+#include "ops/image/encoded_image.h"
 
 namespace cutwater::fuzz {
 namespace {
 
+// As the ops decode and reconstruct have it.
+image::EncodedImage encoded(Input file) {
+  image::DecodeOptions options;
+  options.max_pixels = kLimits.max_pixels;
+  options.max_bytes = kLimits.max_bytes;
+  options.max_scans = kLimits.max_scans;
+  const TensorSpec stored{DType::kU8, {static_cast<std::int64_t>(file.size())}};
+  return {TensorView(stored, file.data()), options};
+}
+
 // `unwritten` shows wherever the codec leaves a pixel out.
-Decoded decode(Input file, const image::Header& header, const Region& part,
-               std::uint8_t unwritten) {
+Decoded decode(Input file, const TensorSpec& spec, const Region& part, std::uint8_t unwritten,
+               Hint* hint) {
   Pixels pixels(static_cast<std::size_t>(part.height * part.width * 3), unwritten);
-  const TensorSpec spec{DType::kU8, {header.height, header.width, 3}, Layout::kPixels};
   try {
-    image::decode_rgb(file, header, kLimits, TensorSpan(spec, pixels.data(), part, part.width * 3));
+    encoded(file).decode(TensorSpan(spec, pixels.data(), part, part.width * 3), hint);
     return {std::move(pixels), ""};
   } catch (const Error& error) {
     require(error.code() == Code::kBadSample, std::string("refused as a sample: ") + error.what());
@@ -23,25 +35,29 @@ Decoded decode(Input file, const image::Header& header, const Region& part,
   }
 }
 
-std::optional<image::Header> read_header(Input file) {
+std::optional<TensorSpec> spec_of(Input file) {
   try {
-    const image::Header header = image::read_header(file, kLimits);
-    require(header.width > 0 && header.height > 0, "images are not empty");
-    require(header.width * header.height <= kLimits.max_pixels, "max_pixels is kept");
-    require(header.exif_orientation >= 1 && header.exif_orientation <= 8, "orientation is 1..8");
-    return header;
+    const TensorSpec spec = encoded(file).upright();
+    require(spec.shape[0] > 0 && spec.shape[1] > 0, "images are not empty");
+    require(spec.shape[0] * spec.shape[1] <= kLimits.max_pixels, "max_pixels is kept");
+    if (!image::is_coefficient_form(file)) {
+      const int orientation = image::read_header(file, kLimits).exif_orientation;
+      require(orientation >= 1 && orientation <= 8, "orientation is 1..8");
+    }
+    return spec;
   } catch (const Error& error) {
     require(error.code() == Code::kBadSample, std::string("refused as a sample: ") + error.what());
     return std::nullopt;
   }
 }
 
-Region some_part(const image::Header& header, std::mt19937& random) {
+Region some_part(const TensorSpec& spec, std::mt19937& random) {
   const auto below = [&](std::int64_t limit) {
     return static_cast<std::int64_t>(random()) % limit;
   };
-  const std::int64_t top = below(header.height), left = below(header.width);
-  return {top, left, 1 + below(header.height - top), 1 + below(header.width - left)};
+  const std::int64_t height = spec.shape[0], width = spec.shape[1];
+  const std::int64_t top = below(height), left = below(width);
+  return {top, left, 1 + below(height - top), 1 + below(width - left)};
 }
 
 Pixels part_of(const Pixels& image, std::int64_t width, const Region& part) {
@@ -55,26 +71,42 @@ Pixels part_of(const Pixels& image, std::int64_t width, const Region& part) {
 
 }  // namespace
 
-Decoded checked_decode(Input file) {
-  const std::optional<image::Header> header = read_header(file);
-  if (!header) return {std::nullopt, "header"};
-  const Region all{0, 0, header->height, header->width};
-  Decoded whole = decode(file, *header, all, 0x5A);
+Decoded checked_decode(Input file, const std::vector<std::uint8_t>& known) {
+  const std::optional<TensorSpec> spec = spec_of(file);
+  if (!spec) return {std::nullopt, "header"};
+  Decoded whole = decode(file, *spec, cutwater::whole(*spec), 0x5A, nullptr);
 
   std::mt19937 random(hash_of(file));
-  for (int i = 0; i < 2; ++i) {
-    const Region part = some_part(*header, random);
-    const Decoded made = decode(file, *header, part, 0xA5);
+  Hint hint{known, {}};
+  for (int i = 0; i < 3; ++i) {
+    const Region part = some_part(*spec, random);
+    const Decoded made = decode(file, *spec, part, 0xA5, i == 0 ? nullptr : &hint);
+    if (!hint.learned.empty()) hint.known = std::exchange(hint.learned, {});
     const std::string name = std::to_string(part.height) + " rows from " +
                              std::to_string(part.top) + ", " + std::to_string(part.width) +
                              " columns from " + std::to_string(part.left);
     require(made.pixels.has_value() == whole.pixels.has_value(),
             "refusal does not depend on the part: " + name);
     if (whole.pixels)
-      require(*made.pixels == part_of(*whole.pixels, header->width, part),
+      require(*made.pixels == part_of(*whole.pixels, spec->shape[1], part),
               "a part is that of the whole: " + name);
   }
   return whole;
+}
+
+void decode_parts(Input file, const std::vector<std::uint8_t>& known) {
+  const std::optional<TensorSpec> spec = spec_of(file);
+  if (!spec) return;
+  std::mt19937 random(hash_of(file) ^ hash_of(known));
+  Hint hint{known, {}};
+  decode(file, *spec, cutwater::whole(*spec), 0, &hint);
+  for (int i = 0; i < 3; ++i) decode(file, *spec, some_part(*spec, random), 0, &hint);
+}
+
+std::vector<std::uint8_t> entropy_decoded(Input file) {
+  static const std::shared_ptr<BufferPool> kPool = BufferPool::create(std::size_t{1} << 26);
+  const Tensor out = encoded(file).entropy_decoded(*kPool);
+  return {out.view().bytes(), out.view().bytes() + out.spec().bytes()};
 }
 
 }  // namespace cutwater::fuzz

@@ -22,7 +22,14 @@ struct Decoded {
   std::string reason;            // why there are none
 };
 
-// Requires the promises above, for parts that depend on the input.
-Decoded checked_decode(Input file);
+// Requires the promises above, for parts that depend on the input; with the hint (op.h) for some,
+// and with what was learned from part to part.
+Decoded checked_decode(Input file, const std::vector<std::uint8_t>& known = {});
+
+// Pixels or a refusal, whatever part is asked for: of images or hints whose damage may be anywhere.
+void decode_parts(Input file, const std::vector<std::uint8_t>& known = {});
+
+// What the op entropy gives. REQUIRES: the image can be decoded.
+std::vector<std::uint8_t> entropy_decoded(Input file);
 
 }  // namespace cutwater::fuzz
