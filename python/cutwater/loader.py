@@ -173,7 +173,8 @@ class DataLoader:
             reads_in_flight=None
             if reads_in_flight is None
             else whole_number("reads_in_flight", reads_in_flight, 0, 4096),
-            index=os.fspath(index),
+            # A path object is a path, whatever it is called.
+            index=index if isinstance(index, str) else os.path.join(os.curdir, os.fspath(index)),
         )
         _open_loaders.add(self)
 

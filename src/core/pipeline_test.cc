@@ -108,14 +108,13 @@ TEST(Pipeline, RefusesAnOpThatCannotFollowWhenItIsBuilt) {
 
 TEST(Pipeline, KnowsItsFieldsAtEachCut) {
   const Pipeline pipeline = real("decode | center_crop([4, 6]) | to_tensor | to_dtype(float16)");
-  const TensorSpec specs[] = {{DType::kU8, {kUnknown}},
-                              {DType::kU8,
-                               {kUnknown, kUnknown, kUnknown, 3, kUnknown},
-                               Layout::kPacked},
-                              {DType::kU8, {kUnknown, kUnknown, 3}, Layout::kPixels},
-                              {DType::kU8, {4, 6, 3}, Layout::kPixels},
-                              {DType::kF32, {3, 4, 6}, Layout::kPlanes},
-                              {DType::kF16, {3, 4, 6}, Layout::kPlanes}};
+  const TensorSpec specs[] = {
+      {DType::kU8, {kUnknown}},
+      {DType::kU8, {kUnknown, kUnknown, kUnknown, 3, kUnknown}, Layout::kPacked},
+      {DType::kU8, {kUnknown, kUnknown, 3}, Layout::kPixels},
+      {DType::kU8, {4, 6, 3}, Layout::kPixels},
+      {DType::kF32, {3, 4, 6}, Layout::kPlanes},
+      {DType::kF16, {3, 4, 6}, Layout::kPlanes}};
   for (Cut cut = 0; cut <= pipeline.last_cut(); ++cut)
     EXPECT_THAT(pipeline.fields_at(cut), ElementsAre(Pair("image", specs[cut]))) << cut;
 }

@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <span>
 #include <utility>
 
 #include "source/kept_file.h"
@@ -77,7 +79,9 @@ std::string HintBook::encode(std::string_view of) const {
   std::uint64_t count = 0;
   for (std::size_t s = 0; s < kShards; ++s) {
     MutexLock lock(shards_[s].mutex);
-    for (const auto& [id, entry] : shards_[s].entries) {
+    const std::map<SampleId, std::span<const std::uint8_t>> ordered(shards_[s].entries.begin(),
+                                                                    shards_[s].entries.end());
+    for (const auto& [id, entry] : ordered) {
       put(bytes, static_cast<std::uint64_t>(id));
       put(bytes, static_cast<std::uint32_t>(entry.size()));
       bytes.append(reinterpret_cast<const char*>(entry.data()), entry.size());

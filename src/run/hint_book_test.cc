@@ -2,6 +2,7 @@
 // HintBook within its bounds, from many threads, as bytes; and KeptHints wherever it may write.
 #include "run/hint_book.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -239,6 +240,11 @@ class KeptHintsTest : public testing::Test {
     return static_cast<std::size_t>(std::distance(begin(all), end(all)));
   }
 
+  // The file of a home.
+  static std::string beside(const std::string& home) {
+    return home + "/.cutwater-" + std::string(kOf.substr(0, 8)) + ".hints";
+  }
+
   TestFolder folder_;
 
  private:
@@ -253,7 +259,7 @@ TEST_F(KeptHintsTest, StandBesideTheData) {
   const std::string home = folder_.folder("data");
   EXPECT_EQ(found_at(home), 0);
   learn(home);
-  EXPECT_TRUE(fs::exists(home + "/.cutwater.hints"));
+  EXPECT_TRUE(fs::exists(beside(home)));
   EXPECT_EQ(files_in("data"), 1U) << "nothing temporary is left";
   EXPECT_EQ(files_in("cache"), 0U);
   EXPECT_EQ(found_at(home), 10);
@@ -264,7 +270,7 @@ TEST_F(KeptHintsTest, StandInTheCacheFolderWhereTheHomeCannotBeWrittenTo) {
   const std::string home = folder_.file("no folder");
   learn(home);
   EXPECT_EQ(files_in("cache/cutwater"), 1U);
-  EXPECT_TRUE(fs::exists(cached_path(home + "/.cutwater.hints", ".hints")));
+  EXPECT_TRUE(fs::exists(cached_path(beside(home), ".hints")));
   EXPECT_EQ(found_at(home), 10);
   EXPECT_EQ(found_at(folder_.file("another")), 0) << "of that home only";
 }
@@ -280,7 +286,7 @@ TEST_F(KeptHintsTest, StandWhereTheUserSays) {
 
 TEST_F(KeptHintsTest, DamagedFilesAreReplaced) {
   const std::string home = folder_.folder("data");
-  folder_.file("data/.cutwater.hints", "no hints");
+  folder_.file("data/" + fs::path(beside(home)).filename().string(), "no hints");
   EXPECT_EQ(found_at(home), 0);
   learn(home);
   EXPECT_EQ(found_at(home), 10);
@@ -295,18 +301,18 @@ TEST_F(KeptHintsTest, NothingIsWrittenWhereNothingIsNew) {
   fill(book, 100, 50);
   kept.save();
   EXPECT_EQ(files_in("data"), 1U);
-  fs::remove(home + "/.cutwater.hints");
+  fs::remove(beside(home));
   kept.save();
   EXPECT_EQ(files_in("data"), 0U);
 }
 
 TEST_F(KeptHintsTest, PlacesThatCannotBeWrittenToDoNoHarm) {
   const std::string file = folder_.file("file");
-  for (const std::string& path :
-       {file + "/hints", folder_.path("missing/hints"), folder_.folder("f")}) {
-    EXPECT_NO_THROW(learn("", path)) << path;
-    EXPECT_EQ(found_at("", path), 0) << path;
-  }
+  for (const std::string& path : {file + "/hints", folder_.path("missing/hints")})
+    EXPECT_THAT([&] { learn("", path); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr("cannot write '" + path + "'")));
+  EXPECT_NO_THROW(learn("", folder_.folder("f")));
+  EXPECT_EQ(found_at("", folder_.path("f")), 0);
   ::setenv("XDG_CACHE_HOME", file.c_str(), 1);
   EXPECT_NO_THROW(learn(folder_.path("missing")));
   EXPECT_EQ(found_at(folder_.path("missing")), 0);

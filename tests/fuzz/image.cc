@@ -14,12 +14,8 @@ namespace {
 
 // As the ops decode and reconstruct have it.
 image::EncodedImage encoded(Input file) {
-  image::DecodeOptions options;
-  options.max_pixels = kLimits.max_pixels;
-  options.max_bytes = kLimits.max_bytes;
-  options.max_scans = kLimits.max_scans;
   const TensorSpec stored{DType::kU8, {static_cast<std::int64_t>(file.size())}};
-  return {TensorView(stored, file.data()), options};
+  return {TensorView(stored, file.data()), image::Encoding::kFileOrForm, kLimits, false};
 }
 
 // `unwritten` shows wherever the codec leaves a pixel out.

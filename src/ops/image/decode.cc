@@ -21,9 +21,7 @@ struct Decode : DecodeOptions {
     return in.has_data() ? image(in).upright() : image_spec(kUnknown, kUnknown, 3);
   }
   Region needs(const TensorSpec& in, const Region&) const { return whole(in); }
-  void apply(const TensorView& in, const TensorSpan& out) const {
-    image(in).decode(out, nullptr);
-  }
+  void apply(const TensorView& in, const TensorSpan& out) const { image(in).decode(out, nullptr); }
 };
 
 }  // namespace

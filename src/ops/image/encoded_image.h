@@ -35,10 +35,10 @@ struct DecodeLimits {
 struct DecodeOptions : DecodeLimits {
   bool exif = false;
 
-  static constexpr std::tuple kParams = std::tuple_cat(
-      std::tuple{
-          Param{"exif", &DecodeOptions::exif, "Turn the image upright as its EXIF orientation says."}},
-      DecodeLimits::kParams);
+  static constexpr std::tuple kParams =
+      std::tuple_cat(std::tuple{Param{"exif", &DecodeOptions::exif,
+                                      "Turn the image upright as its EXIF orientation says."}},
+                     DecodeLimits::kParams);
 };
 
 // What the bytes may be.
@@ -46,8 +46,8 @@ enum class Encoding : std::uint8_t { kFile, kFileOrForm };
 
 class EncodedImage {
  public:
-  // Reads as little as tells the size. Where the bytes have a packed spec, they must be what it says.
-  // Throws Error(kBadSample).
+  // Reads as little as tells the size. Where the bytes have a packed spec, they must be what it
+  // says. Throws Error(kBadSample).
   EncodedImage(const TensorView& bytes, Encoding encoding, const Limits& limits, bool exif);
 
   TensorSpec upright() const { return orientation_.upright(stored_); }
@@ -77,7 +77,8 @@ class EncodedImage {
 
 // Bytes that stand for an image as it is stored, and the orientation that EXIF data state for it:
 // bytes, rows, columns, channels, orientation.
-TensorSpec packed_image_spec(std::int64_t bytes, const TensorSpec& stored, std::int64_t orientation);
+TensorSpec packed_image_spec(std::int64_t bytes, const TensorSpec& stored,
+                             std::int64_t orientation);
 // The image that such a spec stands for, as stored or upright. Dimensions may be unknown.
 TensorSpec image_of_packed(const TensorSpec& packed, bool exif);
 

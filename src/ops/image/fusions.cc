@@ -70,7 +70,8 @@ EncodedImage encoded(const FusedSteps& fused, const ImageChain& pass, const Tens
   if (pass.decoding == 1) return {in, Encoding::kFileOrForm, limits, reconstruct.exif};
   const Limits first = fused.steps[0].op.as<DecodeLimits>().limits();
   limits = {std::min(limits.max_pixels, first.max_pixels),
-            std::min(limits.max_bytes, first.max_bytes), std::min(limits.max_scans, first.max_scans)};
+            std::min(limits.max_bytes, first.max_bytes),
+            std::min(limits.max_scans, first.max_scans)};
   return {in, Encoding::kFile, limits, reconstruct.exif};
 }
 

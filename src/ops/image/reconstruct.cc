@@ -25,9 +25,7 @@ struct Reconstruct : DecodeOptions {
   }
   // Which pixels are made does not change which bytes are read: all of them may matter.
   Region needs(const TensorSpec& in, const Region&) const { return whole(in); }
-  void apply(const TensorView& in, const TensorSpan& out) const {
-    image(in).decode(out, nullptr);
-  }
+  void apply(const TensorView& in, const TensorSpan& out) const { image(in).decode(out, nullptr); }
 };
 
 }  // namespace

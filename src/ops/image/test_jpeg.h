@@ -179,7 +179,7 @@ inline Data reference(const Data& file) {
 // A stored file, or a coefficient form.
 inline EncodedImage encoded_image(const Data& bytes, const DecodeOptions& options = {}) {
   const TensorSpec stored{DType::kU8, {static_cast<std::int64_t>(bytes.size())}};
-  return EncodedImage(TensorView(stored, bytes.data()), options);
+  return {TensorView(stored, bytes.data()), Encoding::kFileOrForm, options.limits(), options.exif};
 }
 
 inline Data ours(const Data& file, const Region& region, Hint* hint = nullptr,
