@@ -227,7 +227,7 @@ struct Loader::Impl {
   }
 };
 
-Loader::Loader(What what, HowFast how) {
+Loader::Loader(What what, const HowFast& how) {
   check(what, how);
   impl_ = std::make_unique<Impl>(std::move(what), how);
 }

@@ -86,7 +86,7 @@ struct LoaderStats {
 class Loader {
  public:
   // Throws Error(kInvalidArgument) that names the field.
-  explicit Loader(What what, HowFast how = {});
+  explicit Loader(What what, const HowFast& how = {});
   ~Loader();
   Loader(Loader&&) noexcept;
   Loader& operator=(Loader&&) noexcept;

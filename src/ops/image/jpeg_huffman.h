@@ -85,8 +85,9 @@ class HuffmanCodes {
     std::size_t first = 0;
     for (unsigned length = 1; length <= bits; ++length)
       for (std::int32_t i = 0; i < code_count_[length]; ++i) {
-        const auto at = static_cast<std::size_t>(first_value_[length] + i);
-        visit(first, Symbol{static_cast<std::uint8_t>(length), values_[at]});
+        const std::int64_t at = std::int64_t{first_value_[length]} + i;
+        visit(first,
+              Symbol{static_cast<std::uint8_t>(length), values_[static_cast<std::size_t>(at)]});
         first += std::size_t{1} << (bits - length);
       }
   }
