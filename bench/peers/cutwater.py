@@ -3,8 +3,6 @@
 kept in memory), coefficients (samples are held in memory at the cut inside decode), pixels (at the cut after
 it). All deliver the same bytes."""
 
-import inspect
-
 from job import BATCH, MEAN, SIZE, STD, Crop, Job
 
 import cutwater as cw
@@ -25,8 +23,9 @@ def open_loader(job: Job) -> cw.DataLoader:
     if job.variant in CUTS:
         ds = ds.in_memory(CUTS[job.variant])
     index = "memory" if job.variant == "index" else "off"
-    how = {"index": index} if "index" in inspect.signature(cw.DataLoader).parameters or index != "off" else {}
-    return cw.DataLoader(ds, batch_size=BATCH, shuffle=True, seed=SEED, num_workers=job.cores, output="numpy", **how)
+    return cw.DataLoader(
+        ds, batch_size=BATCH, shuffle=True, seed=SEED, num_workers=job.cores, output="numpy", index=index
+    )
 
 
 def epochs(job: Job):
