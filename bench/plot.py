@@ -43,7 +43,7 @@ def entries(report: dict[str, Any]) -> list[tuple[str, dict[str, dict[str, Any]]
         (name for name in first if not ours(name)), key=lambda name: first[name].get("median", 0), reverse=True
     )
     order = [name for name in first if ours(name)] + peers
-    return [(name, {cores: table[name] for cores, table in tables.items()}) for name in order]
+    return [(name, {cores: table[name] for cores, table in tables.items() if name in table}) for name in order]
 
 
 def ours(name: str) -> bool:
