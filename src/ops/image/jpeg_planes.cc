@@ -4,14 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/image/scratch.h"
+
 namespace cutwater::image {
 namespace {
-
-// Rows whose distance is a multiple of 4 KB would fight for the same lines of the cache.
-std::int64_t staggered(std::int64_t bytes) {
-  const std::int64_t whole = divide_up(bytes, 64) * 64;
-  return whole % 4096 == 0 ? whole + 64 : whole;
-}
 
 constexpr std::size_t kMostKept = std::size_t{1} << 20;
 
@@ -37,7 +33,7 @@ void JpegPlanes::prepare(const JpegGeometry& geometry, const Region& region) {
     plane.top = window_.top * 8 * v;
     // The last group of blocks may reach beyond the window.
     plane.row_bytes =
-        staggered(groups_of(window_.across() * h) * kGroupBlocks * 8 + 2 * Plane::kMargin);
+        row_distance(groups_of(window_.across() * h) * kGroupBlocks * 8 + 2 * Plane::kMargin);
     const auto bytes = static_cast<std::size_t>(plane.row_bytes * window_.down() * 8 * v);
     if (plane.bytes.size() < bytes) plane.bytes.resize(bytes);
   }
@@ -70,7 +66,7 @@ PlaneRows::PlaneRows(JpegPlanes& planes, const Region& region)
       region_(region),
       y_(region.top),
       buffer_bytes_(static_cast<std::size_t>(
-          staggered(region.width + 8 + 2 * kVectorSlack + 2 * kRowSlack))) {
+          row_distance(region.width + 8 + 2 * kVectorSlack + 2 * kRowSlack))) {
   // Three upsampled components, three colours.
   planes_.rows_.resize(6 * buffer_bytes_ + kVectorSlack);
   // Beyond the image's left and right edge stands the edge itself.
