@@ -243,7 +243,7 @@ void add_run(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("run", "Run the loader alone and measure it");
   verb->add_option("--data", options->data, "Folder, CSV/TSV table, or tar shards")->required();
   verb->add_option("--pipeline", options->pipeline,
-                   "Preset (imagenet-train, imagenet-val), TOML file, or text")
+                   "Preset (imagenet-train, imagenet-val, imagenet…), TOML file, or text")
       ->required();
   verb->add_option("--batch", options->batch, "Samples per batch")->capture_default_str();
   verb->add_option("--epochs", options->epochs, "Epochs to run")

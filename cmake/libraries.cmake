@@ -22,6 +22,13 @@ cutwater_need(HWY_LIBRARY "Highway" libhwy-dev)
 find_path(XXHASH_INCLUDE_DIR xxhash.h)
 find_library(XXHASH_LIBRARY xxhash)
 cutwater_need(XXHASH_LIBRARY "xxHash" libxxhash-dev)
+find_path(ZSTD_INCLUDE_DIR zstd.h)
+find_library(ZSTD_LIBRARY zstd)
+cutwater_need(ZSTD_LIBRARY "zstd" libzstd-dev)
+find_path(LZ4_INCLUDE_DIR lz4frame.h)
+find_library(LZ4_LIBRARY lz4)
+cutwater_need(LZ4_LIBRARY "lz4" liblz4-dev)
+
 # Many reads in flight from slow storage; without it, each thread reads for itself.
 find_library(URING_LIBRARY uring)
 find_path(URING_INCLUDE_DIR liburing.h)

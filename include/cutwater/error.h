@@ -19,6 +19,7 @@ enum class Code : std::uint8_t {
   kIo,           // the operating system refused; Python: OSError
   kUnavailable,  // a service is gone
   kTimeout,      // a wait ended without its condition
+  kStale,        // kept results are of other data or of another pipeline; Python: StaleStore
   kCancelled,    // the work was closed or restarted under the caller
   kInternal,     // a defect of ours
 };

@@ -36,6 +36,10 @@ class Timeout(Error, TimeoutError):
     """A wait ended without its condition."""
 
 
+class StaleStore(Error, ValueError):
+    """Kept results are of other data, or of another pipeline, than what they were asked for."""
+
+
 class Closed(Error, ValueError):
     """The loader was closed."""
 
@@ -66,6 +70,7 @@ _BY_CODE: tuple[type[Error], ...] = (
     InputOutputError,
     Unavailable,
     Timeout,
+    StaleStore,
     Closed,
     InternalError,
 )

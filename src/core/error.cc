@@ -11,6 +11,7 @@ std::string_view name_of(Code code) {
     case Code::kIo: return "input/output error";
     case Code::kUnavailable: return "unavailable";
     case Code::kTimeout: return "timeout";
+    case Code::kStale: return "stale";
     case Code::kCancelled: return "cancelled";
     case Code::kInternal: return "internal error";
   }

@@ -9,14 +9,24 @@
 namespace cutwater {
 namespace {
 
-// The classic ImageNet recipes; mean and deviation are those of ImageNet's training pixels.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kPresets = {{
+// Pixels are centred before the crop: the image pipelines of the study of what to prepare once
+// (Isenko et al., SIGMOD 2022), which differ in their data alone.
+constexpr std::string_view kCentredCrop =
+    "decode | resize(size=256) | to_tensor | "
+    "normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]) | random_crop(size=224)";
+
+// The first two are the classic ImageNet recipes; mean and deviation are those of its training
+// pixels.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kPresets = {{
     {"imagenet-train",
      "decode | random_resized_crop(size=224) | random_horizontal_flip | to_tensor | "
      "normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])"},
     {"imagenet-val",
      "decode | resize(size=256) | center_crop(size=224) | to_tensor | "
      "normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])"},
+    {"imagenet", kCentredCrop},
+    {"cubepp-jpg", kCentredCrop},
+    {"cubepp-png", kCentredCrop},
 }};
 
 }  // namespace

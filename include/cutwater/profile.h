@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Profile: what samples weigh at every cut and how long every op takes, measured on some of them.
+// Plain data: everything that a plan is made of. src/profile/FORMAT.md describes the files.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cutwater/pipeline.h"
+#include "cutwater/source.h"
+#include "cutwater/variant.h"
+
+namespace cutwater {
+
+// All columns have one value per profiled sample, in the order of Profile::ids; seconds are those
+// of one thread while all threads of the profile work.
+struct VariantProfile {
+  Codec codec;
+  std::vector<double> bytes, encode_s, decode_s;  // zero seconds for "none"
+};
+
+struct CutProfile {
+  Cut cut = 0;
+  std::string name;   // Pipeline::cut_name
+  std::string after;  // the op before it; empty for cut 0
+  bool stable = true;
+  std::vector<double> bytes;     // of the sample's fields, raw
+  std::vector<double> op_s;      // of the op before this cut, run alone; zero at cut 0
+  std::vector<double> prefix_s;  // from the stored bytes to here, as the engine runs it (fused)
+  // From here to the last cut, as the engine runs it: fused, into memory as large as open batches,
+  // with what ops have learned in an earlier epoch. first_s: without. Fresh cuts: empty.
+  std::vector<double> finish_s, first_s;
+  std::vector<VariantProfile> variants;  // stable cuts, "none" first; fresh cuts: empty
+};
+
+// What one read costs. Zero rates: not measured.
+struct ReadCost {
+  double reads_per_s = 0;  // at most, however small
+  double bytes_per_s = 0;  // at most, however large
+};
+
+struct StorageProfile {
+  ReadCost cold_random, cold_sequential;  // of the device, many reads in flight
+  // Of a thread, for bytes in the page cache: seconds = each + bytes * per_byte.
+  double warm_file_s = 0, warm_part_s = 0;  // a file of its own; a part of an open file (a shard)
+  double warm_per_byte_s = 0;
+  double write_bytes_per_s = 0;
+};
+
+struct Profile {
+  std::string data;      // as it was given
+  std::string pipeline;  // text
+  std::string fingerprint, source_identity;
+  std::int64_t data_samples = 0;  // of the whole data set
+  std::vector<std::int64_t> ids;  // the profiled samples
+  std::vector<CutProfile> cuts;   // 0 .. last
+  std::vector<Failure> bad;       // samples that were drawn but could not be made; not in ids
+  bool reads_files = true;        // the source's samples are files of their own, not parts
+  double relative_error = 0;      // half the 95 % interval of the mean sample's seconds, as a share
+  StorageProfile storage;
+  double memory_bytes_per_s = 0;  // a copy, one thread, while all threads copy
+  double engine_s = 0;            // of a thread, per sample, besides reading and ops
+  std::optional<double> consumer_samples_per_s;
+  int threads = 1;
+  double seconds = 0;  // that the profile took
+};
+
+struct ProfileOptions {
+  std::optional<std::int64_t> samples = {};  // unset: until relative_error is within 5 %
+  double max_seconds = 120;
+  std::optional<int> threads = {};
+  std::uint64_t seed = 0;  // which samples are drawn
+  std::optional<double> consumer_samples_per_s = {};
+  std::function<void(std::int64_t done, std::int64_t most)> on_progress = {};
+};
+
+// Throws Error(kInvalidArgument) for a source that does not stand at cut 0; the first failure where
+// no sample at all is good.
+Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipeline,
+                     const ProfileOptions& options = {});
+
+// A folder of .npy columns and meta.json. Throw Error: kIo, kNotFound, kInvalidArgument for files
+// that are damaged or not a profile's.
+void save_profile(const Profile& profile, const std::string& path);
+Profile load_profile(const std::string& path);
+
+}  // namespace cutwater
