@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 BATCH, SIZE = 64, 224
-EXTENSIONS = {".jpg", ".jpeg"}
+EXTENSIONS = frozenset({".jpg", ".jpeg"})
 
 
 class Job(NamedTuple):
@@ -36,10 +36,10 @@ class Crop(NamedTuple):
     flip: bool
 
 
-def files(folder: str) -> list[pathlib.Path]:
-    """The JPEGs below a folder, links followed."""
+def files(folder: str, endings: frozenset[str] = EXTENSIONS) -> list[pathlib.Path]:
+    """The JPEGs (or others) below a folder, links followed."""
     found = (pathlib.Path(where) / name for where, _, names in os.walk(folder, followlinks=True) for name in names)
-    return sorted(file for file in found if file.suffix.lower() in EXTENSIONS)
+    return sorted(file for file in found if file.suffix.lower() in endings)
 
 
 def labels(folder: str) -> dict[str, int]:

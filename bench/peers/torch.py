@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's DataLoader over torchvision's ImageFolder and transforms on Pillow images: the reference."""
+"""torch's DataLoader over torchvision's ImageFolder and transforms on Pillow images: the reference. The variant
+centred-crop is the pipeline of presto.py that centres pixels before it crops."""
 
 import os
 
@@ -24,8 +25,10 @@ def loader(dataset, cores: int):
 
 
 def epochs(job: Job):
-    transform = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)])
-    batches = loader(datasets.ImageFolder(job.data, transform), job.cores)
+    steps = [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]
+    if job.variant == "centred-crop":
+        steps = [T.Resize(256), T.ToTensor(), T.Normalize(MEAN, STD), T.RandomCrop(SIZE)]
+    batches = loader(datasets.ImageFolder(job.data, T.Compose(steps)), job.cores)
     return lambda: (images for images, _ in batches)
 
 

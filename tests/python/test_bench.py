@@ -12,7 +12,9 @@ import xml.dom.minidom
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 
@@ -145,3 +147,32 @@ def test_ratios_are_taken_inside_a_round(bench: Any) -> None:
     found = bench("peers").summary(runs(400, 200, 400), runs(800, 400, 800), runs(100, 50, 100))
     assert (found["ours_to_it"], found["it_to_torch"]) == (2.0, 4.0)
     assert (found["median"], found["worst"], found["best"], found["spread"]) == (400, 200, 400, 0.5)
+
+
+def test_the_regret_is_that_of_the_choice_among_all_measured(bench: Any) -> None:
+    presto, runs = bench("presto"), bench("presto_runs")
+    none, store, memory = (
+        runs.Strategy(cut, name, codec, place)
+        for cut, name, codec, place in ((0, "source", "none", "none"), (3, "resize", "zstd:1", "store"),
+                                        (3, "resize", "none", "memory"))
+    )  # fmt: skip
+    measured = {
+        none: {"build_s": 0.0, "first_epoch_s": 10.0, "epoch_s": 9.0},
+        store: {"build_s": 12.0, "first_epoch_s": 1.0, "epoch_s": 1.0},
+        memory: {"build_s": 0.0, "first_epoch_s": 12.0, "epoch_s": 0.5},
+    }
+    chosen = {"cut": 3, "cut_name": "resize", "codec": "zstd:1", "place": "store", "total_s": 20.0}
+    rows = {row["epochs"]: row for row in presto.compare({e: {"choice": chosen} for e in (1, 5, 90)}, measured)}
+    assert [rows[e]["best"] for e in (1, 5, 90)] == ["unprepared", "memory:resize/none", "memory:resize/none"]
+    assert rows[1]["regret"] == pytest.approx(13 / 10 - 1)
+    assert rows[5]["regret"] == pytest.approx(17 / 14 - 1)
+    assert rows[90]["regret"] == pytest.approx(102 / 56.5 - 1)
+    assert rows[5]["chosen"] == "store:resize/zstd:1"
+
+
+def test_png_files_of_16_bits_are_the_photographs(bench: Any, tmp_path: pathlib.Path) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (13, 7, 3), np.uint8)
+    bench("presto_data").write_png16(tmp_path / "a.png", pixels)
+    assert (tmp_path / "a.png").read_bytes()[24] == 16  # its depth
+    with Image.open(tmp_path / "a.png") as image:
+        assert np.array_equal(np.asarray(image.convert("RGB")), pixels)
