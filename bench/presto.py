@@ -168,7 +168,8 @@ def text(report: dict[str, Any]) -> str:
         rate = result["samples_per_s"]
         lines.append(
             f"  samples/s: unprepared {rate['unprepared']:.0f}, full preprocessing on disk {rate['full']:.0f}, "
-            f"best on disk {rate['best_store']:.0f} ({rate['best_store_is']}), best {rate['best']:.0f} ({rate['best_is']})"
+            f"best on disk {rate['best_store']:.0f} ({rate['best_store_is']}), "
+            f"best {rate['best']:.0f} ({rate['best_is']})"
         )
         lines.append(
             f"  best on disk against none {rate['best_store'] / rate['unprepared']:.2f}x, against full "
