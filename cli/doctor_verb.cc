@@ -11,7 +11,7 @@
 #include "core/units.h"
 #include "ops/image/codec_versions.h"
 #include "ops/simd_level.h"
-#include "run/machine.h"
+#include "core/machine.h"
 #include "run/ring.h"
 #include "verbs.h"
 

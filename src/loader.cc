@@ -8,10 +8,10 @@
 #include <set>
 #include <utility>
 
+#include "core/machine.h"
 #include "core/sha256.h"
 #include "core/units.h"
 #include "run/executor.h"
-#include "run/machine.h"
 
 namespace cutwater {
 namespace {
@@ -38,8 +38,11 @@ void check(const What& what, const HowFast& how) {
            ", past the pipeline's last cut " + std::to_string(what.pipeline.last_cut()));
   if (const std::string made_by = what.source->fingerprint();
       !made_by.empty() && made_by != what.pipeline.fingerprint(what.source->cut()))
-    refuse("the source's samples stand at cut " + std::to_string(what.source->cut()) +
-           " of another pipeline than this one: " + what.pipeline.to_string());
+    throw Error(Code::kStale, "the samples were prepared up to cut " +
+                                  std::to_string(what.source->cut()) + " of another pipeline, '" +
+                                  what.source->pipeline() + "', than this one, '" +
+                                  what.pipeline.to_string() +
+                                  "'; use that pipeline, or prepare the samples again");
   const BadSamples& bad = what.bad_samples;
   if (bad.max_count && *bad.max_count < 0)
     refuse("max_errors must not be negative, got " + std::to_string(*bad.max_count));

@@ -12,4 +12,6 @@
 #include "cutwater/rng.h"       // IWYU pragma: export
 #include "cutwater/sample.h"    // IWYU pragma: export
 #include "cutwater/source.h"    // IWYU pragma: export
+#include "cutwater/store.h"     // IWYU pragma: export
 #include "cutwater/tensor.h"    // IWYU pragma: export
+#include "cutwater/variant.h"   // IWYU pragma: export

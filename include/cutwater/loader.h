@@ -24,6 +24,10 @@
 
 namespace cutwater {
 
+// What the command line takes as --data: a store, or what open_source() takes. A store stands for
+// the beginning of the pipeline: the pipeline of a loader is still the whole one.
+std::shared_ptr<const Source> open_data(const std::string& data);
+
 // A batch owns its memory: it is never overwritten while any copy of it lives.
 class Batch {
  public:

@@ -115,6 +115,10 @@ class Pipeline {
   Result<Sample> run(Sample sample, Cut from, Cut to, const Draws& draws,
                      const RunContext& how) const;
 
+  // The ops as written that reach the cut: `decode` for the cut inside it. The same cuts, names and
+  // fingerprints up to there.
+  Pipeline prefix(Cut cut) const;
+
   // How run() would divide the steps [from, to).
   std::vector<Group> groups(Cut from, Cut to, bool fuse) const;
   std::string name_of(const Group& group) const;  // "decode+resize+center_crop"

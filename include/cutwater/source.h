@@ -30,7 +30,8 @@ struct ReadContext {
   }
 
   BufferPool& pool;
-  // Asked once, before the bytes are allocated; may wait. May throw Error(kCancelled).
+  // Asked before bytes are allocated: for those that are read, and again where they have to be
+  // unpacked. May wait the first time. May throw Error(kCancelled).
   std::function<void(std::size_t bytes)> reserve;
 };
 
@@ -45,6 +46,8 @@ class Source {
   virtual Cut cut() const { return 0; }  // where its samples stand
   // The fingerprint of the pipeline at that cut; empty where it is 0: those are bytes as stored.
   virtual std::string fingerprint() const { return {}; }
+  // The text of that pipeline, for people; empty where the cut is 0.
+  virtual std::string pipeline() const { return {}; }
 
   // The sample, its bytes in a buffer of the context's pool, or borrowed from this source: then the
   // sample must not outlive it. Failures carry id, path and op, which is "read" where the source
@@ -66,6 +69,9 @@ class Source {
 
   // Names the listing: equal identities mean the same ids for the same stored samples.
   virtual std::string identity() const = 0;
+  // Changes when a stored sample changes: what is kept of the samples is good as long as it stays.
+  // May take a system call for each of them.
+  virtual std::string stamp() const { return identity(); }
 };
 
 // One class per subfolder: the same classes, labels and order as torchvision's ImageFolder (links

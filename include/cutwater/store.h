@@ -25,6 +25,7 @@ struct StoreForecast {
 
 struct MaterializeProgress {
   std::int64_t done = 0, samples = 0;  // bad samples are done, too
+  std::int64_t resumed = 0;            // of the done ones: found finished
   std::uint64_t bytes = 0;
 };
 
@@ -33,14 +34,15 @@ struct MaterializeOptions {
   std::optional<int> threads = {};  // unset: the cores this process may use
   // Called once, before anything is written.
   std::function<void(const StoreForecast&)> on_forecast = {};
-  // Called by the calling thread some times a second; what it throws ends the work, which a later
-  // call goes on with.
+  // Called by the calling thread some times a second, and at the end; what it throws ends the work,
+  // which a later call goes on with.
   std::function<void(const MaterializeProgress&)> on_progress = {};
 };
 
 struct StoreInfo {
-  std::int64_t samples = 0;  // of the data set, the bad ones included
-  std::uint64_t bytes = 0;   // of the shards
+  std::int64_t samples = 0;     // of the data set, the bad ones included
+  std::uint64_t bytes = 0;      // of the shards
+  std::uint64_t raw_bytes = 0;  // of the tensors in them, before the codec: more than this, it grew
   Cut cut = 0;
   std::string cut_name, pipeline, fingerprint;  // the pipeline's text up to the cut
   Codec codec;
@@ -53,12 +55,17 @@ struct StoreInfo {
 // killed and begun again. Goes on with what an earlier call left there; a finished store of the
 // same is left as it is. Throws Error: kInvalidArgument (a fresh cut, a folder with something else
 // in it), kStale (what is there was begun with other data or another pipeline), kIo (no room:
-// before the work by the forecast, or in the middle; what is finished stays).
+// before the work by the forecast, or in the middle; what is finished stays), the failure of a
+// sample that is not kBadSample, and that of the first sample where not one is good.
 StoreInfo materialize(std::shared_ptr<const Source> source, const Pipeline& pipeline, Cut cut,
                       const std::string& path, const MaterializeOptions& options = {});
 
-bool is_store(const std::string& path);  // a finished one
+bool is_store(const std::string& path);  // a finished one, damaged or not
 StoreInfo store_info(const std::string& path);
+
+// Whether a store can stand for this data and the beginning of this pipeline. Throws Error(kStale)
+// that says what differs. May take a system call for each sample of the source (Source::stamp).
+void check_store_is_of(const StoreInfo& store, const Source& source, const Pipeline& pipeline);
 
 // Stands at the store's cut and has the labels, classes, identity and bad samples of the data it
 // was made of: a state saved with one is a state of the other. Every read checks a checksum. Throws

@@ -11,7 +11,7 @@
 #include "bind.h"
 #include "cutwater/hold.h"
 #include "cutwater/loader.h"
-#include "run/machine.h"
+#include "core/machine.h"
 
 namespace cutwater::python {
 namespace {

@@ -54,6 +54,14 @@ std::string Pipeline::to_string() const {
   return text;
 }
 
+Pipeline Pipeline::prefix(Cut cut) const {
+  Pipeline shorter(*table_);
+  const int last = cut > 0 ? steps_.at(static_cast<std::size_t>(cut) - 1).position : 0;
+  for (const Op& op : std::span(ops_).first(static_cast<std::size_t>(last)))
+    shorter = shorter.then(op);
+  return shorter;
+}
+
 Cut Pipeline::frontier() const {
   const auto first = std::find_if(steps_.begin(), steps_.end(),
                                   [](const Step& step) { return step.op.def().draws; });

@@ -152,7 +152,8 @@ class Executor {
   }
 
   void make(Task& task, Worker& worker, Clock::time_point start);
-  Result<Sample> read_at_once(Task& task);
+  Result<Sample> take_read(Task& task, Work& work);
+  Result<Sample> read_at_once(Task& task, Work& work);
   Result<Sample> make_sample(Task& task, Result<Sample> stored, Work& work);
   void finish(Task& task, Result<Sample> made, Work& work);
 

@@ -53,7 +53,7 @@ void Work::move_to(Work& sum) {
 
 void Executor::make(Task& task, Worker& worker, Clock::time_point start) {
   Work& work = worker.work;
-  Result<Sample> stored = task.read ? task.read->take() : read_at_once(task);
+  Result<Sample> stored = task.read ? take_read(task, work) : read_at_once(task, work);
   task.read.reset();
   work.read.nanoseconds += nanoseconds_since(start);
   ++work.read.calls;
@@ -67,19 +67,34 @@ void Executor::make(Task& task, Worker& worker, Clock::time_point start) {
     failure.path = what_.source->path(task.ticket.id);
     work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
-    made = make_sample(task, read_at_once(task), work);
+    made = make_sample(task, read_at_once(task, work), work);
   }
   finish(task, std::move(made), work);
 }
 
-Result<Sample> Executor::read_at_once(Task& task) try {
+// A thread that holds what it has read must not wait for room to unpack it: others may do the same.
+// So it takes that room, which is bounded by the number of threads.
+Result<Sample> Executor::take_read(Task& task, Work& work) try {
   const auto reserve = [&](std::size_t bytes) {
+    gate_.force_read(bytes);
+    task.hold.has_read(bytes);
+  };
+  work.bytes_read += task.hold.read_bytes();
+  return task.read->take({*pool_, reserve});
+} catch (...) {
+  return caught(task.ticket.id, "read");
+}
+
+Result<Sample> Executor::read_at_once(Task& task, Work& work) try {
+  const auto reserve = [&](std::size_t bytes) {
+    const bool unpacking = task.hold.read_bytes() > 0;
     // Reads in flight hold memory that only a thread can free: it must not wait for them.
-    if (stored_ != nullptr)
+    if (stored_ != nullptr || unpacking)
       gate_.force_read(bytes);
     else
       gate_.begin_read(bytes);
     task.hold.has_read(bytes);
+    if (!unpacking) work.bytes_read += bytes;
   };
   return what_.source->read(task.ticket.id, {*pool_, reserve});
 } catch (...) {
@@ -93,8 +108,6 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> stored, Work& wo
   } at_end{task.hold};
   try {
     if (!stored) return stored;
-    work.bytes_read += task.hold.read_bytes();
-
     const Pipeline& pipeline = what_.pipeline;
     Result<Draws> draws = pipeline.draw(stored.value(), what_.seed, task.run->epoch());
     if (!draws) return std::move(draws.failure());

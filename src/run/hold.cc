@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "core/caught.h"
+#include "core/machine.h"
 #include "core/mutex.h"
 #include "core/units.h"
-#include "run/machine.h"
 #include "source/arena.h"
 
 namespace cutwater {
@@ -55,10 +55,11 @@ struct Part {
 class HeldSource final : public Source {
  public:
   HeldSource(std::shared_ptr<const Source> source, Cut cut, std::string fingerprint,
-             std::vector<HeldSample> samples, std::vector<Part> parts)
+             std::string pipeline, std::vector<HeldSample> samples, std::vector<Part> parts)
       : source_(std::move(source)),
         cut_(cut),
         fingerprint_(std::move(fingerprint)),
+        pipeline_(std::move(pipeline)),
         samples_(std::move(samples)),
         parts_(std::move(parts)) {
     for (Part& part : parts_) bad_.merge(part.bad);
@@ -67,6 +68,7 @@ class HeldSource final : public Source {
   std::int64_t size() const override { return source_->size(); }
   Cut cut() const override { return cut_; }
   std::string fingerprint() const override { return fingerprint_; }
+  std::string pipeline() const override { return pipeline_; }
 
   Result<Sample> read(SampleId id, const ReadContext&) const override {
     const HeldSample held = samples_[static_cast<std::size_t>(id)];
@@ -86,11 +88,12 @@ class HeldSource final : public Source {
   std::int64_t label(SampleId id) const override { return source_->label(id); }
   const std::vector<std::string>& classes() const override { return source_->classes(); }
   std::string identity() const override { return source_->identity(); }
+  std::string stamp() const override { return source_->stamp(); }
 
  private:
   const std::shared_ptr<const Source> source_;
   const Cut cut_;
-  const std::string fingerprint_;
+  const std::string fingerprint_, pipeline_;
   const std::vector<HeldSample> samples_;
   std::vector<Part> parts_;
   std::map<SampleId, Failure> bad_;
@@ -277,9 +280,9 @@ std::shared_ptr<const Source> hold_in_memory(std::shared_ptr<const Source> sourc
 
   Holding holding(*source, pipeline, cut, limit, threads);
   holding.run(options.while_waiting);
-  return std::make_shared<HeldSource>(std::move(source), cut,
-                                      cut > 0 ? pipeline.fingerprint(cut) : std::string(),
-                                      holding.take_samples(), holding.take_parts());
+  return std::make_shared<HeldSource>(
+      std::move(source), cut, cut > 0 ? pipeline.fingerprint(cut) : std::string(),
+      pipeline.prefix(cut).to_string(), holding.take_samples(), holding.take_parts());
 }
 
 }  // namespace cutwater

@@ -87,11 +87,12 @@ bool SampleRead::take_result() {
   return filled_ == buffer_.size();
 }
 
-Result<Sample> SampleRead::take() {
-  return stored_.sample(id_, [this] {
+Result<Sample> SampleRead::take(const ReadContext& into) {
+  const auto bytes = [this] {
     if (failure_) std::rethrow_exception(failure_);
     return std::move(buffer_);
-  });
+  };
+  return stored_.sample(id_, bytes, into);
 }
 
 }  // namespace cutwater

@@ -57,8 +57,9 @@ class SampleRead {
     stage_ = Stage::kEnd;
   }
 
-  // REQUIRES: advance() returned kSample, or it failed; called once.
-  Result<Sample> take();
+  // What has to be unpacked goes into a buffer of the context's. REQUIRES: advance() returned
+  // kSample, or it failed; called once.
+  Result<Sample> take(const ReadContext& into);
 
  private:
   enum class Stage : std::uint8_t { kLocate, kOpen, kMemory, kRead, kEnd };

@@ -22,13 +22,15 @@ std::string bytes_of(Result<Sample> sample) {
   return {reinterpret_cast<const char*>(image->view().bytes()), image->spec().bytes()};
 }
 
+std::shared_ptr<BufferPool> any_pool() { return BufferPool::create(1 << 20); }
+
 // Does what the read asks for by plain calls; reads bring at most `most` bytes at a time.
 Result<Sample> bring(SampleRead& read, std::size_t most, std::vector<Next>* asked = nullptr) {
   for (;;) {
     const Next next = read.advance();
     if (asked != nullptr) asked->push_back(next);
     switch (next) {
-      case Next::kSample: return read.take();
+      case Next::kSample: return read.take(*any_pool());
       case Next::kMemory: read.give(Buffer(read.size())); break;
       case Next::kOpen: {
         const int fd = ::open(read.path().c_str(), File::kOpenFlags);
@@ -85,7 +87,7 @@ TEST(SampleRead, WhatNobodyDoesItDoesItself) {
     EXPECT_EQ(read.advance(), Next::kRead);
     read.done(result);
     EXPECT_EQ(read.advance(), Next::kSample);
-    EXPECT_EQ(bytes_of(read.take()).substr(1000), image_of(*source, 0).substr(1000));
+    EXPECT_EQ(bytes_of(read.take(*any_pool())).substr(1000), image_of(*source, 0).substr(1000));
   }
 }
 
@@ -127,7 +129,7 @@ TEST(SampleRead, WhatComesFromOutsideIsNoSamplesFault) {
   const auto source = some_files(folder, 1, 10);
   SampleRead read(*source->stored_bytes(), 0);
   read.fail(std::make_exception_ptr(std::bad_alloc()));
-  EXPECT_EQ(read.take().failure().code, Code::kIo);
+  EXPECT_EQ(read.take(*any_pool()).failure().code, Code::kIo);
 }
 
 TEST(Ring, OpensReadsAndEndsWaits) {

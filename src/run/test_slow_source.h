@@ -31,11 +31,12 @@ class SlowSource final : public Source, private StoredBytes {
   const StoredBytes* stored_bytes() const override { return this; }
 
   Result<Sample> read(SampleId id, const ReadContext& into) const override {
-    return sample(id, [&] {
+    const auto bytes = [&] {
       StoredAt at = locate(id);
       if (!at.file) return read_file(at.path, into);
       return at.file->read_sample(at.offset, at.size, into);
-    });
+    };
+    return sample(id, bytes, into);
   }
 
  private:
@@ -45,8 +46,9 @@ class SlowSource final : public Source, private StoredBytes {
     if (const auto fault = faults_.find(id); fault != faults_.end()) fault->second(at);
     return at;
   }
-  Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes) const override {
-    return inner_->stored_bytes()->sample(id, bytes);
+  Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes,
+                        const ReadContext& into) const override {
+    return inner_->stored_bytes()->sample(id, bytes, into);
   }
 
   const std::shared_ptr<const Source> inner_;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/file_list.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "core/sha256.h"
@@ -60,6 +64,32 @@ std::string FileList::digest() const {
   }
   return sha256_hex("files 1 " + digest_of(directories) + digest_of(directory_of_) +
                     digest_of(names_) + digest_of(name_ends_) + digest_of(labels_));
+}
+
+std::string FileList::stamp() const {
+  struct Seen {
+    std::int64_t bytes, mtime_ns;
+  };
+  std::vector<Seen> seen(name_ends_.size());
+  const auto look = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      struct stat status;
+      const bool found = ::stat(path(i).c_str(), &status) == 0;
+      const std::int64_t time =
+          found ? std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec
+                : errno;
+      seen[at(i)] = {found ? std::int64_t{status.st_size} : -1, time};
+    }
+  };
+  // Slow storage answers several at once faster than one after another.
+  constexpr std::int64_t kThreads = 8, kWorthAThread = 2000;
+  const std::int64_t parts = std::clamp<std::int64_t>(size() / kWorthAThread, 1, kThreads);
+  std::vector<std::thread> threads;
+  for (std::int64_t part = 1; part < parts; ++part)
+    threads.emplace_back(look, part * size() / parts, (part + 1) * size() / parts);
+  look(0, size() / parts);
+  for (std::thread& thread : threads) thread.join();
+  return digest_of(seen);
 }
 
 FileListBuilder::FileListBuilder(std::string root) { list_.root_ = with_slash(std::move(root)); }

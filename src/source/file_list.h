@@ -34,6 +34,10 @@ class FileList {
   // when the data moves. 64 hexadecimal digits; a fraction of a second for a million files.
   std::string digest() const;
 
+  // Names the sizes and times of the files as they are now, read from the file system by some
+  // threads.
+  std::string stamp() const;
+
  private:
   friend class FileListBuilder;
   FileList() = default;

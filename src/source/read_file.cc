@@ -178,18 +178,11 @@ Buffer read_file(const std::string& path, const ReadContext& into) {
   return file.read_sample(0, file.size(), into);
 }
 
-Result<Sample> stored_sample(SampleId id, std::optional<std::int64_t> label,
-                             const std::function<Buffer()>& read,
-                             const std::function<std::string()>& path) {
+Result<Sample> sample_or_failure(SampleId id, const std::function<Sample()>& read,
+                                 const std::function<std::string()>& path) {
   Failure failure;
   try {
-    Buffer bytes = read();
-    const TensorSpec spec{DType::kU8, {static_cast<std::int64_t>(bytes.size())}};
-    Sample sample;
-    sample.id = id;
-    sample.fields.push_back({std::string(kImageField), Tensor(spec, std::move(bytes))});
-    if (label) sample.fields.push_back({std::string(kLabelField), Tensor::scalar(*label)});
-    return sample;
+    return read();
   } catch (const SystemError& error) {
     failure = caught(id, "read");
     failure.code = error.out_of_resources() ? Code::kIo : Code::kBadSample;
@@ -201,6 +194,21 @@ Result<Sample> stored_sample(SampleId id, std::optional<std::int64_t> label,
   }
   failure.path = path();
   return failure;
+}
+
+Result<Sample> stored_sample(SampleId id, std::optional<std::int64_t> label,
+                             const std::function<Buffer()>& read,
+                             const std::function<std::string()>& path) {
+  const auto whole = [&] {
+    Buffer bytes = read();
+    const TensorSpec spec{DType::kU8, {static_cast<std::int64_t>(bytes.size())}};
+    Sample sample;
+    sample.id = id;
+    sample.fields.push_back({std::string(kImageField), Tensor(spec, std::move(bytes))});
+    if (label) sample.fields.push_back({std::string(kLabelField), Tensor::scalar(*label)});
+    return sample;
+  };
+  return sample_or_failure(id, whole, path);
 }
 
 }  // namespace cutwater

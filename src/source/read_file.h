@@ -94,10 +94,13 @@ class File {
 // The whole file as one sample. Throws as File does.
 Buffer read_file(const std::string& path, const ReadContext& into);
 
+// The sample that `read` returns. What it throws comes back as a failure with id, path and op: the
+// sample is bad, unless this process has run out of something that the sample is not to blame for.
+Result<Sample> sample_or_failure(SampleId id, const std::function<Sample()>& read,
+                                 const std::function<std::string()>& path);
+
 // The sample whose bytes `read` returns, by the field convention of a source: "image" as stored,
-// and "label" where there is one. What `read` throws comes back as a failure with id, path and op:
-// the sample is bad, unless this process has run out of something that the sample is not to blame
-// for.
+// and "label" where there is one. What `read` throws comes back as above.
 Result<Sample> stored_sample(SampleId id, std::optional<std::int64_t> label,
                              const std::function<Buffer()>& read,
                              const std::function<std::string()>& path);

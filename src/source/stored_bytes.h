@@ -28,7 +28,9 @@ class StoredBytes {
   // Throws Error, as the sample's failure.
   virtual StoredAt locate(SampleId id) const = 0;
   // The sample whose bytes `bytes` returns; what it throws comes back as the sample's failure.
-  virtual Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes) const = 0;
+  // Where they have to be unpacked, that goes into a buffer of the context's.
+  virtual Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes,
+                                const ReadContext& into) const = 0;
 };
 
 }  // namespace cutwater

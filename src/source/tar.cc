@@ -1,81 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // open_tar: samples read in place from tar shards.
-#include <deque>
 #include <mutex>
 #include <utility>
 
-#include "core/mutex.h"
 #include "core/sha256.h"
 #include "cutwater/source.h"
 #include "source/file_list.h"
 #include "source/read_file.h"
+#include "source/shards.h"
 #include "source/stored_bytes.h"
 #include "source/tar_index.h"
 
 namespace cutwater {
 namespace {
-
-// The shards, a bounded number of them open at a time. Up to that number each stays open for good.
-class Shards {
- public:
-  static constexpr std::size_t kMaxOpen = 256;
-
-  // Takes the next shard. REQUIRES: not called once get() may be.
-  void add(File shard) {
-    MutexLock lock(mutex_);
-    known_.push_back({shard.path(), shard.size(), shard.mtime_ns()});
-    const std::size_t number = open_.size();
-    open_.emplace_back();
-    if (number < kMaxOpen) keep_open(number, std::make_shared<const File>(std::move(shard)));
-  }
-
-  // Any thread. The file stays open as long as the caller holds it. Throws Error(kIo) when the
-  // shard is no longer the one that was added; as File::open does.
-  std::shared_ptr<const File> get(std::size_t shard) const {
-    {
-      MutexLock lock(mutex_);
-      if (open_[shard]) return open_[shard];
-    }
-    const Known& known = known_[shard];
-    auto file = std::make_shared<const File>(File::open(known.path));
-    if (file->size() != known.size || file->mtime_ns() != known.mtime_ns) {
-      throw path_error(Code::kIo, known.path,
-                       "the shard was changed while in use; open the data again");
-    }
-    MutexLock lock(mutex_);
-    if (!open_[shard]) keep_open(shard, file);
-    return file;
-  }
-
-  // Not of times: a copy of the shards on another machine is the same data.
-  std::string digest() const {
-    std::string text;
-    for (const Known& known : known_) text += std::to_string(known.size) + '\n';
-    return sha256_hex(text);
-  }
-
- private:
-  struct Known {
-    std::string path;
-    std::uint64_t size;
-    std::int64_t mtime_ns;
-  };
-
-  void keep_open(std::size_t shard, std::shared_ptr<const File> file) const
-      CUTWATER_REQUIRES(mutex_) {
-    if (in_order_.size() == kMaxOpen) {
-      open_[in_order_.front()].reset();
-      in_order_.pop_front();
-    }
-    open_[shard] = std::move(file);
-    in_order_.push_back(shard);
-  }
-
-  std::vector<Known> known_;
-  mutable Mutex mutex_;
-  mutable std::vector<std::shared_ptr<const File>> open_ CUTWATER_GUARDED_BY(mutex_);  // or null
-  mutable std::deque<std::size_t> in_order_ CUTWATER_GUARDED_BY(mutex_);  // open ones, oldest first
-};
 
 struct Extent {
   std::uint64_t offset;
@@ -91,10 +28,11 @@ class TarSource final : public Source, private StoredBytes {
   std::int64_t size() const override { return list_.size(); }
 
   Result<Sample> read(SampleId id, const ReadContext& into) const override {
-    return sample(id, [&] {
+    const auto bytes = [&] {
       const StoredAt at = locate(id);
       return at.file->read_sample(at.offset, at.size, into);
-    });
+    };
+    return sample(id, bytes, into);
   }
   const StoredBytes* stored_bytes() const override { return this; }
 
@@ -110,6 +48,7 @@ class TarSource final : public Source, private StoredBytes {
     });
     return identity_;
   }
+  std::string stamp() const override { return shards_->stamp(); }
 
  private:
   StoredAt locate(SampleId id) const override {
@@ -117,7 +56,8 @@ class TarSource final : public Source, private StoredBytes {
     return {{}, shards_->get(list_.directory(id)), extent.offset, extent.size, true};
   }
 
-  Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes) const override {
+  Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes,
+                        const ReadContext&) const override {
     std::optional<std::int64_t> label;
     if (has_labels()) label = list_.label(id);
     return stored_sample(id, label, bytes, [&] { return list_.path(id); });

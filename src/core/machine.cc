@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/machine.h"
+#include "core/machine.h"
 
 #include <sched.h>
 #include <unistd.h>

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// materialize: a plan, shards made by threads that know nothing of each other, and one file that
+// makes a store of them.
+#include <dirent.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "core/caught.h"
+#include "core/machine.h"
+#include "core/mutex.h"
+#include "core/units.h"
+#include "store/disk.h"
+#include "store/layout.h"
+#include "store/shard_writer.h"
+
+namespace cutwater {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLookUp{50};  // how often the calling thread does
+constexpr std::int64_t kTrials = 24;
+constexpr std::uint64_t kShardBytes = std::uint64_t{256} << 20;
+constexpr std::int64_t kLeastShards = 16;  // so that threads have work with small data sets, too
+constexpr std::size_t kIdlePerThread = std::size_t{64} << 20;
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
+
+void check_request(const Source* source, const Pipeline& pipeline, Cut cut) {
+  const auto named = [&](Cut which) {
+    return "cut " + std::to_string(which) + " ('" + pipeline.cut_name(which) + "')";
+  };
+  if (source == nullptr) refuse("materialize: a source is needed");
+  if (cut < 0 || cut > pipeline.last_cut())
+    refuse("materialize: there is no cut " + std::to_string(cut) + "; the pipeline's last one is " +
+           named(pipeline.last_cut()));
+  if (!pipeline.stable(cut))
+    refuse("materialize: " + named(cut) + " lies past the frontier, " + named(pipeline.frontier()) +
+           ": it is random, other bytes in every epoch. " +
+           (pipeline.frontier() == 0
+                ? "This pipeline draws in its first op, so there is nothing to prepare; cut 0 "
+                  "would only put the stored bytes side by side"
+                : "Materialize the frontier or an earlier cut"));
+  if (cut < source->cut())
+    refuse("materialize: the source stands at " + named(source->cut()) + " already, past " +
+           named(cut));
+  if (const std::string made_by = source->fingerprint();
+      !made_by.empty() && made_by != pipeline.fingerprint(source->cut()))
+    throw Error(Code::kStale, "materialize: the source's samples were prepared by '" +
+                                  source->pipeline() + "', which is not how '" +
+                                  pipeline.to_string() + "' begins");
+}
+
+// What is known without any sample.
+StorePlan plan_of(const Source& source, const Pipeline& pipeline, Cut cut, const Codec& codec) {
+  StorePlan plan;
+  plan.pipeline = pipeline.prefix(cut).to_string();
+  plan.cut = cut;
+  plan.cut_name = pipeline.cut_name(cut);
+  plan.fingerprint = pipeline.fingerprint(cut);
+  plan.codec = codec;
+  plan.identity = source.identity();
+  plan.stamp = source.stamp();
+  plan.samples = source.size();
+  plan.has_labels = source.has_labels();
+  plan.classes = source.classes();
+  // The label is a field like others where an op makes it.
+  plan.label_field =
+      source.has_labels() &&
+      std::none_of(pipeline.steps().begin(), pipeline.steps().begin() + cut,
+                   [](const Step& step) { return step.op.def().field == kLabelField; });
+  return plan;
+}
+
+// What an earlier call has begun must be of the same.
+void check_same(const StorePlan& there, const StorePlan& now, const std::string& folder) {
+  std::string differs;
+  const auto compare = [&](const char* what, const std::string& old, const std::string& wanted) {
+    if (old != wanted)
+      differs += std::string(differs.empty() ? "" : "; ") + what + ": there '" + old + "', now '" +
+                 wanted + "'";
+  };
+  compare("cut", there.cut_name, now.cut_name);
+  compare("pipeline", there.pipeline, now.pipeline);
+  if (differs.empty())
+    compare("version of the ops, by fingerprint", there.fingerprint, now.fingerprint);
+  compare("codec", to_string(there.codec), to_string(now.codec));
+  compare("data set, by identity", there.identity, now.identity);
+  if (there.identity == now.identity)
+    compare("sizes and times of its files, by stamp", there.stamp, now.stamp);
+  if (!differs.empty())
+    throw Error(Failure{Code::kStale,
+                        "there is a store of something else; " + differs +
+                            ". Remove the folder, or give another one",
+                        -1,
+                        folder,
+                        {}});
+}
+
+std::uint64_t free_bytes(const std::string& folder) {
+  struct statvfs status;
+  if (::statvfs(folder.c_str(), &status) != 0) throw_system_error(errno, folder, "look at");
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
+// Of the exception being handled.
+Failure failure_of_this() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error.failure();
+  } catch (...) {
+    return caught(-1, "materialize");
+  }
+}
+
+class Materialization {
+ public:
+  Materialization(const Source& source, const Pipeline& pipeline, StorePlan plan,
+                  std::string folder, const MaterializeOptions& options, int threads)
+      : folder_(std::move(folder)),
+        options_(options),
+        threads_(threads),
+        plan_(std::move(plan)),
+        maker_(source, pipeline, plan_.cut, static_cast<std::size_t>(threads) * kIdlePerThread) {}
+
+  StoreInfo run() {
+    const bool begun = exists(kBuildingName);
+    if (exists(kMetaName)) {
+      const StoreMeta meta = read_meta(folder_);
+      check_same(meta.plan, plan_, folder_);
+      remove_leftovers(meta.plan.shards());
+      resumed_ = shards_done_.samples = plan_.samples;
+      show_progress();
+      return info_of(meta);
+    }
+    if (!begun) check_empty();
+    const StorePlan wanted = plan_;
+    if (begun) {
+      const std::string path = inside(folder_, kBuildingName);
+      plan_ = parse_plan(open_plain(path).text(kMaxMetaBytes), path);
+      check_same(plan_, wanted, folder_);
+      if (plan_.samples != wanted.samples) refuse(path + ": it is of another number of samples");
+    }
+    const std::vector<std::int64_t> missing =
+        begun ? shards_to_make() : std::vector<std::int64_t>();
+    forecast(begun);
+    if (!begun) write_whole(inside(folder_, kBuildingName), to_text(plan_));
+    make_shards(begun ? missing : all_shards());
+    return finish();
+  }
+
+ private:
+  bool exists(std::string_view name) const {
+    struct stat status;
+    return ::lstat(inside(folder_, name).c_str(), &status) == 0;
+  }
+
+  void check_empty() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename();
+      if (name == kLockName || name == std::string(kBuildingName) + std::string(kTemporarySuffix))
+        continue;
+      throw path_error(Code::kInvalidArgument, folder_,
+                       "has something else in it ('" + name + "'); give a new or an empty folder");
+    }
+  }
+
+  std::vector<std::int64_t> all_shards() const {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(plan_.shards()));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+    return all;
+  }
+
+  ShardPart read_part(std::int64_t shard) const {
+    const std::string path = inside(folder_, part_name(shard));
+    ShardPart part = parse_part(open_plain(path).text(kMaxMetaBytes), path);
+    const auto samples = static_cast<std::size_t>(plan_.end_of(shard) - plan_.first_of(shard));
+    if (part.shard != shard || part.rows.size() != samples * row_bytes(plan_.tensors().size()))
+      refuse(path + ": it is of another shard");
+    return part;
+  }
+
+  // Shards that are there stay; what is left of others goes.
+  std::vector<std::int64_t> shards_to_make() {
+    std::vector<std::int64_t> missing;
+    for (const std::int64_t shard : all_shards()) {
+      const std::string path = inside(folder_, shard_name(shard));
+      try {
+        const ShardPart part = read_part(shard);
+        if (open_plain(path).size() != part.meta.bytes) refuse(path + ": it is of another size");
+        resumed_ += plan_.end_of(shard) - plan_.first_of(shard);
+        shards_done_.bytes += part.meta.bytes;
+      } catch (const Error&) {
+        missing.push_back(shard);
+        const std::string part_path = inside(folder_, part_name(shard));
+        for (const std::string& left : {path, part_path})
+          for (const std::string& name : {left, left + std::string(kTemporarySuffix)})
+            remove_file(name);
+      }
+    }
+    shards_done_.samples = resumed_;
+    return missing;
+  }
+
+  // Makes some samples on trial: how large they are, how long they take, which fields they have.
+  void forecast(bool begun) {
+    StoreForecast forecast;
+    forecast.samples = plan_.samples;
+    const std::int64_t trials = std::min(kTrials, plan_.samples);
+    std::uint64_t bytes = 0;
+    std::int64_t good = 0;
+    std::optional<Failure> first_failure;
+    const auto start = Clock::now();
+    // Where all of them are bad, one after another until one is good.
+    for (std::int64_t i = 0; i < trials || (good == 0 && i - trials < plan_.samples); ++i) {
+      show_progress();
+      Result<Sample> made = maker_.make(i < trials ? i * plan_.samples / trials : i - trials);
+      if (!made && made.failure().code != Code::kBadSample) throw Error(std::move(made.failure()));
+      if (!made) {
+        if (!first_failure) first_failure = std::move(made.failure());
+        continue;
+      }
+      if (++good == 1 && !begun) set_fields(made.value());
+      SampleMembers members(plan_);
+      for (const Member& member : members.of(made.value(), maker_.source().path(made.value().id)))
+        bytes += member.bytes_in_tar();
+    }
+    if (good == 0) throw Error(std::move(*first_failure));
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const auto samples = static_cast<double>(plan_.samples);
+    const double each = static_cast<double>(bytes) / static_cast<double>(good);
+    if (!begun)
+      plan_.samples_per_shard = std::clamp<std::int64_t>(
+          static_cast<std::int64_t>(static_cast<double>(kShardBytes) / std::max(each, 1.0)), 1,
+          (plan_.samples + kLeastShards - 1) / kLeastShards);
+    forecast.bytes = static_cast<std::uint64_t>(each * samples) +
+                     static_cast<std::uint64_t>(plan_.shards()) * 2 * kTarBlock +
+                     static_cast<std::uint64_t>(plan_.samples) * row_bytes(plan_.tensors().size());
+    const std::int64_t left = plan_.samples - resumed_;
+    forecast.seconds = seconds / static_cast<double>(trials) * static_cast<double>(left) /
+                       static_cast<double>(threads_);
+    forecast.free_bytes = free_bytes(folder_);
+    const std::uint64_t there = shards_done_.bytes;
+    const std::uint64_t needed = forecast.bytes > there ? forecast.bytes - there : 0;
+    if (options_.on_forecast) options_.on_forecast(forecast);
+    if (needed > forecast.free_bytes)
+      throw path_error(
+          Code::kIo, folder_,
+          "there is no room for this store: it needs about " + std::to_string(needed) + " bytes (" +
+              bytes_text(needed) + "), and " + std::to_string(forecast.free_bytes) + " (" +
+              bytes_text(forecast.free_bytes) + ") are free; choose another cut, codec or disk");
+  }
+
+  void set_fields(const Sample& sample) {
+    for (const Field& field : sample.fields) {
+      if (!is_field_name(field.name))
+        refuse("materialize: a field called '" + field.name +
+               "' cannot be stored; letters, digits and '_' can, 48 at most");
+      plan_.fields.push_back(field.name);
+    }
+    if (plan_.tensors().empty()) refuse("materialize: the samples have no field but a label");
+  }
+
+  void make_shards(const std::vector<std::int64_t>& shards) {
+    std::atomic<std::size_t> next{0};
+    Mutex mutex;
+    Condition done;
+    std::optional<Failure> failure;
+    const auto count = std::min(static_cast<std::size_t>(threads_), shards.size());
+    std::size_t working = count;
+    const auto work = [&] {
+      std::optional<Failure> mine;
+      try {
+        for (std::size_t i; !shards_done_.stop && (i = next++) < shards.size();)
+          write_shard(folder_, plan_, maker_, shards[i], shards_done_);
+      } catch (...) {
+        mine = failure_of_this();
+        shards_done_.stop = true;
+      }
+      MutexLock lock(mutex);
+      if (mine && mine->code != Code::kCancelled && !failure) failure = std::move(mine);
+      if (--working == 0) done.notify_all();
+    };
+    std::vector<std::thread> threads;
+    try {
+      for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
+      for (bool all = false; !all;) {
+        {
+          MutexLock lock(mutex);
+          if (working > 0) done.wait_for(mutex, kLookUp);
+          all = working == 0;
+        }
+        show_progress();
+      }
+    } catch (...) {
+      shards_done_.stop = true;
+      for (std::thread& thread : threads) thread.join();
+      throw;
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (failure) throw Error(std::move(*failure));
+  }
+
+  StoreInfo finish() {
+    StoreMeta meta;
+    NewFile index(inside(folder_, kIndexName));
+    index.write(index_header(plan_));
+    for (const std::int64_t shard : all_shards()) {
+      ShardPart part = read_part(shard);
+      index.write(part.rows);
+      meta.shards.push_back(std::move(part.meta));
+      meta.raw_bytes += part.raw_bytes;
+      std::move(part.bad.begin(), part.bad.end(), std::back_inserter(meta.bad));
+    }
+    meta.index.bytes = index.size();
+    meta.index.checksum = index.finish();
+    meta.plan = plan_;
+    if (maker_.source().stamp() != plan_.stamp)
+      throw Error(Failure{Code::kStale,
+                          "the data set was changed while its samples were prepared; remove the "
+                          "folder and begin again",
+                          -1,
+                          folder_,
+                          {}});
+    sync_folder(folder_);
+    const std::string text = to_text(meta);
+    if (text.size() > kMaxMetaBytes) refuse("materialize: there are too many bad samples to list");
+    write_whole(inside(folder_, kMetaName), text);
+    sync_folder(folder_);
+    remove_leftovers(plan_.shards());
+    show_progress();
+    return info_of(meta);
+  }
+
+  void remove_leftovers(std::int64_t shards) const {
+    remove_file(inside(folder_, kBuildingName));
+    for (std::int64_t shard = 0; shard < shards; ++shard)
+      remove_file(inside(folder_, part_name(shard)));
+  }
+
+  void show_progress() const {
+    if (options_.on_progress)
+      options_.on_progress({shards_done_.samples, plan_.samples, resumed_, shards_done_.bytes});
+  }
+
+  const std::string folder_;
+  const MaterializeOptions& options_;
+  const int threads_;
+  StorePlan plan_;
+  const SampleMaker maker_;
+  ShardProgress shards_done_;
+  std::int64_t resumed_ = 0;
+};
+
+}  // namespace
+
+StoreInfo materialize(std::shared_ptr<const Source> source, const Pipeline& pipeline, Cut cut,
+                      const std::string& path, const MaterializeOptions& options) {
+  check_request(source.get(), pipeline, cut);
+  const int threads = options.threads ? *options.threads : default_threads();
+  if (threads < 1 || threads > kMostThreads)
+    refuse("threads must be in 1.." + std::to_string(kMostThreads) + ", got " +
+           std::to_string(threads));
+  if (path.empty()) refuse("materialize: a folder to write to is needed");
+  std::error_code failed;
+  std::filesystem::create_directories(path, failed);
+  if (failed) throw_system_error(failed.value(), path, "make the folder");
+
+  const NoFileSizeSignal no_signal;
+  const FolderLock lock(path);
+  return Materialization(*source, pipeline, plan_of(*source, pipeline, cut, options.codec), path,
+                         options, threads)
+      .run();
+}
+
+}  // namespace cutwater
