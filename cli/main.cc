@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(36);
   cutwater::cli::add_run(app);
+  cutwater::cli::add_profile(app);
   cutwater::cli::add_ops(app);
   cutwater::cli::add_doctor(app);
   try {

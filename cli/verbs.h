@@ -8,6 +8,7 @@
 namespace cutwater::cli {
 
 void add_run(CLI::App& app);
+void add_profile(CLI::App& app);
 void add_ops(CLI::App& app);
 void add_doctor(CLI::App& app);
 

@@ -31,10 +31,13 @@ struct CutProfile {
   std::vector<double> bytes;     // of the sample's fields, raw
   std::vector<double> op_s;      // of the op before this cut, run alone; zero at cut 0
   std::vector<double> prefix_s;  // from the stored bytes to here, as the engine runs it (fused)
-  // From here to the last cut, as the engine runs it: fused, into memory as large as open batches,
-  // with what ops have learned in an earlier epoch. first_s: without. Fresh cuts: empty.
-  std::vector<double> finish_s, first_s;
-  std::vector<VariantProfile> variants;  // stable cuts, "none" first; fresh cuts: empty
+  // From here to the last cut, draws included, as the engine runs it: fused, of bytes that were
+  // just read, into memory as large as open batches, with what ops have learned in earlier epochs.
+  // first_s: while nothing is known yet. memory_s: as finish_s, of bytes that lie in memory and in
+  // no cache of the processor, as an application cache lends them. Fresh cuts: empty.
+  std::vector<double> finish_s, first_s, memory_s;
+  // Stable cuts: "none" first; fresh cuts: empty. A codec encodes every field but the label.
+  std::vector<VariantProfile> variants;
 };
 
 // What one read costs. Zero rates: not measured.
@@ -70,16 +73,20 @@ struct Profile {
 };
 
 struct ProfileOptions {
-  std::optional<std::int64_t> samples = {};  // unset: until relative_error is within 5 %
-  double max_seconds = 120;
-  std::optional<int> threads = {};
-  std::uint64_t seed = 0;  // which samples are drawn
+  // At most so many, the bad ones included. Unset: until relative_error is within 5 %, at least 16
+  // and at most 1 % of the data set or 256, whichever is more.
+  std::optional<std::int64_t> samples = {};
+  double max_seconds = 120;         // of some samples at least the profile is made, however short
+  std::optional<int> threads = {};  // unset: the cores of this process's affinity mask
+  std::uint64_t seed = 0;           // which samples are drawn
   std::optional<double> consumer_samples_per_s = {};
+  // Called by the calling thread some times a second; what it throws ends the work.
   std::function<void(std::int64_t done, std::int64_t most)> on_progress = {};
 };
 
 // Throws Error(kInvalidArgument) for a source that does not stand at cut 0; the first failure where
-// no sample at all is good.
+// no sample at all is good. Every thread runs the same kind of work at the same time, on different
+// samples: what threads take from one another (caches, memory bandwidth) is in the figures.
 Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipeline,
                      const ProfileOptions& options = {});
 

@@ -18,6 +18,7 @@ void bind_error(nb::module_& m);
 void bind_source(nb::module_& m);
 void bind_pipeline(nb::module_& m);
 void bind_loader(nb::module_& m);
+void bind_profile(nb::module_& m);
 
 // File names are bytes; Python shows what is not UTF-8 in them as surrogates, as os.fsdecode does.
 std::string file_name(nb::handle text);

@@ -26,6 +26,7 @@ from cutwater.errors import (
     WrongType,
 )
 from cutwater.loader import DataLoader
+from cutwater.profiling import Profile, profile
 
 __all__ = [
     "Batch",
@@ -39,6 +40,7 @@ __all__ = [
     "NotFound",
     "OutOfRange",
     "Pipeline",
+    "Profile",
     "SampleError",
     "StaleStore",
     "Timeout",
@@ -49,5 +51,6 @@ __all__ = [
     "folder",
     "memory",
     "parse",
+    "profile",
     "tar",
 ]

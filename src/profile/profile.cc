@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// make_profile: which samples, how many, and when it is enough.
+#include "cutwater/profile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "cutwater/rng.h"
+#include "profile/measure.h"
+#include "profile/storage_probe.h"
+#include "profile/team.h"
+
+namespace cutwater {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kEnough = 0.05;
+constexpr std::int64_t kLeastSamples = 16, kMostSamples = 256;
+constexpr std::size_t kGroup = 32;     // samples that are measured together
+constexpr double kStorageShare = 0.9;  // of the time, for samples; the rest is for the storage
+constexpr int kMostThreads = 1024;
+// A thread's books per sample besides reading and ops: a ticket, a slot, the memory gate, the hand
+// over. bench/overhead.py measures 1.8 to 2.0 us for a sample of 10 KB, its copy included; next to
+// a sample's ops it does not matter how fast exactly this machine is.
+constexpr double kEngineSeconds = 2e-6;
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
+
+// Ids drawn from 0 .. size-1 without repetition, in an order that the seed fixes: a shuffle whose
+// untouched places are not stored.
+class DistinctIds {
+ public:
+  DistinctIds(std::int64_t size, std::uint64_t seed) : size_(size), seed_(seed) {}
+
+  std::int64_t left() const { return size_ - drawn_; }
+  // REQUIRES: left() > 0.
+  SampleId next() {
+    Rng random({seed_, ~std::uint32_t{0}, static_cast<std::uint64_t>(drawn_), 0});
+    const auto place =
+        drawn_ + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(left())));
+    const SampleId id = at(place);
+    moved_[place] = at(drawn_++);
+    return id;
+  }
+
+ private:
+  SampleId at(std::int64_t place) const {
+    const auto found = moved_.find(place);
+    return found == moved_.end() ? place : found->second;
+  }
+
+  const std::int64_t size_;
+  const std::uint64_t seed_;
+  std::int64_t drawn_ = 0;
+  std::unordered_map<std::int64_t, SampleId> moved_;
+};
+
+// Half the 95 % interval of the mean, as a share of it, when these are drawn without repetition
+// from `of`.
+double relative_error(const std::vector<double>& values, std::int64_t of) {
+  const auto n = static_cast<double>(values.size()), all = static_cast<double>(of);
+  if (values.size() == static_cast<std::size_t>(of)) return 0;
+  if (values.size() < 2) return 1;
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / n;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  if (mean <= 0) return 0;
+  const double deviation = std::sqrt(squares / (n - 1) * (1 - n / all));
+  return 1.96 * deviation / std::sqrt(n) / mean;
+}
+
+std::vector<CutProfile> empty_cuts(const Pipeline& pipeline) {
+  std::vector<CutProfile> cuts;
+  for (Cut cut = 0; cut <= pipeline.last_cut(); ++cut) {
+    CutProfile& one = cuts.emplace_back();
+    one.cut = cut;
+    one.name = pipeline.cut_name(cut);
+    if (cut > 0) one.after = pipeline.op_before(cut);
+    one.stable = pipeline.stable(cut);
+  }
+  return cuts;
+}
+
+void append(const SampleValues& sample, const std::vector<std::vector<Codec>>& codecs,
+            Profile& profile) {
+  profile.ids.push_back(sample.id);
+  for (std::size_t k = 0; k < profile.cuts.size(); ++k) {
+    const CutValues& from = sample.cuts[k];
+    CutProfile& to = profile.cuts[k];
+    to.bytes.push_back(from.bytes);
+    to.op_s.push_back(from.op_s);
+    to.prefix_s.push_back(from.prefix_s);
+    if (!to.stable) continue;
+    to.finish_s.push_back(from.finish_s);
+    to.first_s.push_back(from.first_s);
+    to.memory_s.push_back(from.memory_s);
+    if (to.variants.empty())
+      for (const Codec& codec : codecs[k]) to.variants.push_back({codec, {}, {}, {}});
+    for (std::size_t v = 0; v < to.variants.size(); ++v) {
+      to.variants[v].bytes.push_back(from.variants[v].bytes);
+      to.variants[v].encode_s.push_back(from.variants[v].encode_s);
+      to.variants[v].decode_s.push_back(from.variants[v].decode_s);
+    }
+  }
+}
+
+void check(const std::shared_ptr<const Source>& source, const ProfileOptions& options) {
+  if (!source) refuse("profile: a source is needed");
+  if (source->cut() != 0)
+    refuse("profile: the source stands at cut " + std::to_string(source->cut()) +
+           "; profile the data set that it was made of, which stands at cut 0");
+  if (source->size() < 1) refuse("profile: the data set has no samples");
+  if (options.samples && *options.samples < 1)
+    refuse("profile: samples must be at least 1, got " + std::to_string(*options.samples));
+  if (!(options.max_seconds > 0))
+    refuse("profile: max_seconds must be greater than 0, got " +
+           std::to_string(options.max_seconds));
+  if (options.threads && (*options.threads < 1 || *options.threads > kMostThreads))
+    refuse("profile: threads must be in 1.." + std::to_string(kMostThreads) + ", got " +
+           std::to_string(*options.threads));
+  if (options.consumer_samples_per_s &&
+      !(*options.consumer_samples_per_s > 0 && std::isfinite(*options.consumer_samples_per_s)))
+    refuse("profile: the consumer's samples per second must be greater than 0, got " +
+           std::to_string(*options.consumer_samples_per_s));
+}
+
+}  // namespace
+
+Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipeline,
+                     const ProfileOptions& options) {
+  check(source, options);
+  const auto start = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  Profile profile;
+  profile.data = source->home();
+  profile.pipeline = pipeline.to_string();
+  profile.fingerprint = pipeline.fingerprint();
+  profile.source_identity = source->identity();
+  profile.data_samples = source->size();
+  profile.cuts = empty_cuts(pipeline);
+  profile.engine_s = kEngineSeconds;
+  profile.consumer_samples_per_s = options.consumer_samples_per_s;
+
+  const std::int64_t most = std::min(
+      source->size(), options.samples.value_or(std::max(kMostSamples, source->size() / 100)));
+  const int threads =
+      options.threads.value_or(std::max(static_cast<int>(std::thread::hardware_concurrency()), 1));
+  profile.threads = static_cast<int>(std::min<std::int64_t>(threads, most));
+  const auto done = [&] {
+    return static_cast<std::int64_t>(profile.ids.size() + profile.bad.size());
+  };
+  Team team(profile.threads, [&] {
+    if (options.on_progress) options.on_progress(done(), most);
+  });
+  Measure measure(*source, pipeline, team);
+  DistinctIds ids(source->size(), options.seed);
+
+  const double time = kStorageShare * options.max_seconds;
+  const auto enough = [&] {
+    profile.relative_error = relative_error(profile.cuts[0].finish_s, source->size());
+    if (done() >= most) return true;
+    if (!options.samples && std::ssize(profile.ids) >= kLeastSamples &&
+        profile.relative_error <= kEnough)
+      return true;
+    // Whether as many again as are done on average in a group will be done in time.
+    const double each = done() > 0 ? seconds() / static_cast<double>(done()) : 0;
+    return seconds() + each * static_cast<double>(team.size()) > time;
+  };
+  // Few at first: so few that even slow samples tell soon how long the others will take.
+  std::size_t group = 2 * team.size();
+  while (!enough()) {
+    const double each = done() > 0 ? seconds() / static_cast<double>(done()) : 0;
+    if (each > 0) {
+      const auto in_time = static_cast<std::size_t>((time - seconds()) / each);
+      group = std::clamp(in_time, team.size(), std::max(kGroup, team.size()));
+    }
+    std::vector<SampleId> drawn;
+    while (drawn.size() < group && done() + std::ssize(drawn) < most) drawn.push_back(ids.next());
+    for (const SampleValues& sample : measure.samples(drawn, profile.bad))
+      append(sample, measure.codecs(), profile);
+    if (options.on_progress) options.on_progress(done(), most);
+  }
+  if (profile.ids.empty()) throw Error(profile.bad.front());
+
+  profile.reads_files = reads_files(*source, profile.ids);
+  profile.memory_bytes_per_s = probe_memory(team, measure);
+  profile.storage = probe_storage(*source, profile.ids, team, measure);
+  profile.seconds = seconds();
+  return profile;
+}
+
+}  // namespace cutwater
