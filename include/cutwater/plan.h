@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan: which cut to prepare once, in which codec and where, decided from a profile alone. Pure:
+// the same profile and options give the same plan, anywhere. docs/plan.md explains the model.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cutwater/profile.h"
+#include "cutwater/variant.h"
+
+namespace cutwater {
+
+enum class Policy : std::uint8_t {
+  kAuto,    // the best of all policies: today, kPresto
+  kNone,    // the unprepared pipeline
+  kPresto,  // one stable cut of all samples, prepared once
+};
+
+enum class Place : std::uint8_t {
+  kNone,    // nothing is prepared: every epoch begins at the source
+  kStore,   // shards on disk, built before the first epoch
+  kMemory,  // a cache of the loader, filled in the first epoch, never evicted
+};
+
+// What is in the page cache when a file is read.
+enum class Residency : std::uint8_t {
+  kFits,  // nothing at first; later whatever fits the memory as a whole
+  kWarm,  // everything, from the start
+  kCold,  // nothing, ever
+};
+
+// Money in any unit. A choice by price minimises disk + cores instead of seconds.
+struct Prices {
+  double disk_gb_month = 0;  // of 1e9 bytes
+  double core_hour = 0;
+  double months = 1;  // that a store is kept
+
+  bool operator==(const Prices&) const = default;
+};
+
+struct PlanOptions {
+  Policy policy = Policy::kAuto;
+  std::int64_t epochs = 10;
+  std::optional<std::uint64_t> disk_bytes = {};       // of a store; unset: no limit
+  std::optional<std::uint64_t> memory_bytes = {};     // of caches, the page cache included
+  std::optional<int> threads = {};                    // unset: the profile's
+  std::optional<double> consumer_samples_per_s = {};  // unset: the profile's, if it has one
+  Residency residency = Residency::kFits;
+  std::optional<Prices> prices = {};
+
+  bool operator==(const PlanOptions&) const = default;
+};
+
+// A strategy and what it is predicted to take, for the whole data set.
+struct Strategy {
+  Cut cut = 0;
+  std::string cut_name;
+  Codec codec = {};
+  Place place = Place::kNone;
+  bool page_cache = false;  // what it reads stays in the page cache from epoch to epoch
+
+  double build_s = 0;        // before the first epoch
+  double first_epoch_s = 0;  // of the training's first epoch, after the build
+  double epoch_s = 0;        // each later one
+  double total_s = 0;        // build and all epochs
+  // Were the store written during the first epoch: total_s then. Not ranked; 0 but for stores.
+  double by_product_total_s = 0;
+  double samples_per_s = 0;  // in later epochs
+  double disk_bytes = 0, memory_bytes = 0;
+  double cached_share = 0;           // of the samples, in the loader's cache
+  std::string bound_by;              // in later epochs: "cpu", "storage", "memory", "consumer"
+  std::optional<double> money = {};  // with prices
+  // The fewest epochs for which it is faster than the unprepared pipeline; unset: never.
+  std::optional<std::int64_t> break_even_epochs = {};
+
+  bool feasible = true;
+  std::string why_not;  // "needs 340 GB of disk, 100 GB given"
+
+  bool operator==(const Strategy&) const = default;
+};
+
+// A codec that gives no fewer bytes at this cut: no strategy uses it.
+struct RefusedCodec {
+  Cut cut = 0;
+  std::string cut_name;
+  Codec codec = {};
+  std::string why;
+
+  bool operator==(const RefusedCodec&) const = default;
+};
+
+struct ResourceUse {
+  std::string name;  // cpu, storage, memory, consumer: rates; memory_space, disk_space: budgets
+  double use = 0;    // rates: share of the time of later epochs; budgets: share that is taken
+  // Seconds of total_s that ten percent more of it would save, the choice made anew. Unset: the
+  // resource has no limit or no known rate.
+  std::optional<double> price = {};
+
+  bool operator==(const ResourceUse&) const = default;
+};
+
+// The plan for other circumstances.
+struct WhatIf {
+  std::string when;    // "from 14 epochs on", "with half the memory (32 GB)"
+  std::string choice;  // in words
+  double total_s = 0;
+  bool differs = false;  // from the choice
+
+  bool operator==(const WhatIf&) const = default;
+};
+
+struct Plan {
+  PlanOptions options;
+  std::string data, pipeline, fingerprint, source_identity;
+  std::int64_t samples = 0;  // of an epoch: the data set without its share of bad samples
+  Strategy choice;
+  std::vector<Strategy> alternatives;  // best first, the infeasible ones last
+  std::vector<RefusedCodec> refused;
+  std::vector<ResourceUse> resources;
+  std::vector<WhatIf> what_if;
+  std::vector<std::string> reason;  // sentences
+  std::vector<std::string> notes;   // what the prediction does not know
+
+  bool operator==(const Plan&) const = default;
+};
+
+// The strategy that finishes all epochs soonest (with prices: cheapest) within disk and memory;
+// within one percent of it, the simplest. Throws Error(kInvalidArgument) for options that make no
+// sense and for a profile whose columns do not fit together.
+Plan make_plan(const Profile& profile, const PlanOptions& options = {});
+
+// "store at 'resize', zstd:1, in the page cache"
+std::string to_string(const Strategy& strategy);
+std::string_view name_of(Policy policy);
+std::string_view name_of(Place place);
+std::string_view name_of(Residency residency);
+// "application", "page" or "none": where a strategy's samples are read from in later epochs.
+std::string_view cache_name(const Strategy& strategy);
+// By their names. Throw Error(kInvalidArgument) that lists them.
+Policy policy_named(std::string_view name);
+Residency residency_named(std::string_view name);
+
+// The ranked table and the reason in words; at most `rows` strategies.
+std::string explain(const Plan& plan, std::size_t rows = std::numeric_limits<std::size_t>::max());
+
+// One JSON object; the keys are in docs/plan.md. plan_from_json reads it back and throws
+// Error(kInvalidArgument) for text that is no plan.
+std::string to_json(const Plan& plan);
+Plan plan_from_json(std::string_view text);
+
+}  // namespace cutwater

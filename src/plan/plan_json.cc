@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as JSON, and back.
+#include <nlohmann/json.hpp>
+
+#include "cutwater/error.h"
+#include "cutwater/plan.h"
+
+namespace cutwater {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <class T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+template <class T>
+std::optional<T> optional_at(const ordered_json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || found->is_null()) return {};
+  return found->get<T>();
+}
+
+ordered_json json_of(const Strategy& s) {
+  ordered_json json = {{"cut", s.cut},
+                       {"cut_name", s.cut_name},
+                       {"codec", to_string(s.codec)},
+                       {"place", name_of(s.place)},
+                       {"cache", cache_name(s)},
+                       {"build_s", s.build_s},
+                       {"first_epoch_s", s.first_epoch_s},
+                       {"epoch_s", s.epoch_s},
+                       {"total_s", s.total_s},
+                       {"by_product_total_s", s.by_product_total_s},
+                       {"samples_per_s", s.samples_per_s},
+                       {"disk_bytes", s.disk_bytes},
+                       {"memory_bytes", s.memory_bytes},
+                       {"cached_share", s.cached_share},
+                       {"bound_by", s.bound_by},
+                       {"break_even_epochs", or_null(s.break_even_epochs)},
+                       {"feasible", s.feasible},
+                       {"why_not", s.why_not}};
+  if (s.money) json["money"] = *s.money;
+  return json;
+}
+
+Place place_named(const std::string& name) {
+  for (const Place place : {Place::kNone, Place::kStore, Place::kMemory})
+    if (name_of(place) == name) return place;
+  throw Error(Code::kInvalidArgument, "place must be none, store or memory, got '" + name + "'");
+}
+
+Strategy strategy_of(const ordered_json& json) {
+  Strategy s;
+  json.at("cut").get_to(s.cut);
+  json.at("cut_name").get_to(s.cut_name);
+  s.codec = codec_named(json.at("codec").get<std::string>());
+  s.place = place_named(json.at("place").get<std::string>());
+  s.page_cache = json.at("cache").get<std::string>() == "page";
+  json.at("build_s").get_to(s.build_s);
+  json.at("first_epoch_s").get_to(s.first_epoch_s);
+  json.at("epoch_s").get_to(s.epoch_s);
+  json.at("total_s").get_to(s.total_s);
+  json.at("by_product_total_s").get_to(s.by_product_total_s);
+  json.at("samples_per_s").get_to(s.samples_per_s);
+  json.at("disk_bytes").get_to(s.disk_bytes);
+  json.at("memory_bytes").get_to(s.memory_bytes);
+  json.at("cached_share").get_to(s.cached_share);
+  json.at("bound_by").get_to(s.bound_by);
+  s.break_even_epochs = optional_at<std::int64_t>(json, "break_even_epochs");
+  json.at("feasible").get_to(s.feasible);
+  json.at("why_not").get_to(s.why_not);
+  s.money = optional_at<double>(json, "money");
+  return s;
+}
+
+ordered_json json_of(const PlanOptions& o) {
+  ordered_json json = {{"disk_bytes", or_null(o.disk_bytes)},
+                       {"memory_bytes", or_null(o.memory_bytes)},
+                       {"threads", or_null(o.threads)},
+                       {"consumer_samples_per_s", or_null(o.consumer_samples_per_s)},
+                       {"residency", name_of(o.residency)},
+                       {"prices", nullptr}};
+  if (o.prices)
+    json["prices"] = {{"disk_gb_month", o.prices->disk_gb_month},
+                      {"core_hour", o.prices->core_hour},
+                      {"months", o.prices->months}};
+  return json;
+}
+
+PlanOptions options_of(const ordered_json& json) {
+  PlanOptions o;
+  o.disk_bytes = optional_at<std::uint64_t>(json, "disk_bytes");
+  o.memory_bytes = optional_at<std::uint64_t>(json, "memory_bytes");
+  o.threads = optional_at<int>(json, "threads");
+  o.consumer_samples_per_s = optional_at<double>(json, "consumer_samples_per_s");
+  o.residency = residency_named(json.at("residency").get<std::string>());
+  if (const ordered_json& prices = json.at("prices"); !prices.is_null())
+    o.prices = Prices{prices.at("disk_gb_month").get<double>(),
+                      prices.at("core_hour").get<double>(), prices.at("months").get<double>()};
+  return o;
+}
+
+Plan plan_of(const ordered_json& json) {
+  Plan plan;
+  plan.options = options_of(json.at("budget"));
+  plan.options.policy = policy_named(json.at("policy").get<std::string>());
+  json.at("epochs").get_to(plan.options.epochs);
+  json.at("data").get_to(plan.data);
+  json.at("pipeline").get_to(plan.pipeline);
+  json.at("fingerprint").get_to(plan.fingerprint);
+  json.at("source_identity").get_to(plan.source_identity);
+  json.at("samples").get_to(plan.samples);
+  plan.choice = strategy_of(json.at("choice"));
+  for (const ordered_json& one : json.at("alternatives"))
+    plan.alternatives.push_back(strategy_of(one));
+  for (const ordered_json& one : json.at("refused"))
+    plan.refused.push_back({one.at("cut").get<Cut>(), one.at("cut_name").get<std::string>(),
+                            codec_named(one.at("codec").get<std::string>()),
+                            one.at("why").get<std::string>()});
+  for (const auto& [name, one] : json.at("resources").items())
+    plan.resources.push_back(
+        {name, one.at("use").get<double>(), optional_at<double>(one, "price")});
+  for (const ordered_json& one : json.at("what_if"))
+    plan.what_if.push_back({one.at("when").get<std::string>(), one.at("choice").get<std::string>(),
+                            one.at("total_s").get<double>(), one.at("differs").get<bool>()});
+  json.at("reason").get_to(plan.reason);
+  json.at("notes").get_to(plan.notes);
+  return plan;
+}
+
+}  // namespace
+
+std::string to_json(const Plan& plan) {
+  ordered_json json = {{"policy", name_of(plan.options.policy)},
+                       {"epochs", plan.options.epochs},
+                       {"samples_per_s", plan.choice.samples_per_s},
+                       {"bound_by", plan.choice.bound_by},
+                       {"total_s", plan.choice.total_s},
+                       {"choice", json_of(plan.choice)},
+                       {"reason", plan.reason},
+                       {"notes", plan.notes},
+                       {"alternatives", ordered_json::array()},
+                       {"refused", ordered_json::array()},
+                       {"resources", ordered_json::object()},
+                       {"what_if", ordered_json::array()},
+                       {"budget", json_of(plan.options)},
+                       {"data", plan.data},
+                       {"pipeline", plan.pipeline},
+                       {"fingerprint", plan.fingerprint},
+                       {"source_identity", plan.source_identity},
+                       {"samples", plan.samples}};
+  for (const Strategy& s : plan.alternatives) json["alternatives"].push_back(json_of(s));
+  for (const RefusedCodec& r : plan.refused)
+    json["refused"].push_back(
+        {{"cut", r.cut}, {"cut_name", r.cut_name}, {"codec", to_string(r.codec)}, {"why", r.why}});
+  for (const ResourceUse& r : plan.resources)
+    json["resources"][r.name] = {{"use", r.use}, {"price", or_null(r.price)}};
+  for (const WhatIf& w : plan.what_if)
+    json["what_if"].push_back(
+        {{"when", w.when}, {"choice", w.choice}, {"total_s", w.total_s}, {"differs", w.differs}});
+  // Names of files may be no UTF-8: what is not becomes the replacement character.
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+Plan plan_from_json(std::string_view text) {
+  try {
+    return plan_of(ordered_json::parse(text));
+  } catch (const ordered_json::exception& error) {
+    throw Error(Code::kInvalidArgument, std::string("this is no plan: ") + error.what());
+  } catch (const Error& error) {
+    throw Error(Code::kInvalidArgument, std::string("this is no plan: ") + error.what());
+  }
+}
+
+}  // namespace cutwater
