@@ -33,7 +33,7 @@ double seconds_since(Clock::time_point start) {
 
 struct Options {
   std::string data, pipeline, order = "strict", on_error = "raise", memory_limit, max_errors;
-  std::string index = "memory", hold;
+  std::string index = "memory", hold, cache, cache_cut, cache_codec;
   std::int64_t batch = 64, epochs = 1;
   std::uint64_t seed = 0;
   int threads = 0;
@@ -94,6 +94,11 @@ Loader make_loader(const Options& options) {
     how.memory_limit = parse_bytes("--memory-limit", options.memory_limit);
   how.fuse = !options.no_fuse;
   how.index = options.index;
+  if (options.cache.empty() && !(options.cache_cut + options.cache_codec).empty())
+    throw Error(Code::kInvalidArgument, "--cache-cut and --cache-codec go with --cache");
+  if (!options.cache.empty())
+    how.cache = {cache_named(options.cache), options.cache_cut,
+                 options.cache_codec.empty() ? "none" : options.cache_codec};
   if (!options.hold.empty()) {
     const Cut cut = what.pipeline.cut_named(options.hold);
     what.source = hold_in_memory(what.source, what.pipeline, cut, {how.threads, {}, [] {
@@ -149,6 +154,16 @@ RunResult run_epochs(Loader& loader, const Options& options) {
   return result;
 }
 
+ordered_json json_of(const CacheReport& cache) {
+  ordered_json forms = ordered_json::object();
+  for (const CacheReport::Form& form : cache.forms)
+    forms[form.cut] = {{"entries", form.entries}, {"bytes", form.bytes}, {"hits", form.hits}};
+  return {{"hits", cache.hits},       {"misses", cache.misses}, {"by_form", forms},
+          {"entries", cache.entries}, {"bytes", cache.bytes},   {"limit", cache.limit},
+          {"cut", cache.cut},         {"codec", cache.codec},   {"why", cache.why},
+          {"seconds", cache.seconds}};
+}
+
 ordered_json json_of(const RunResult& result, const Options& options) {
   const LoaderStats& stats = result.stats;
   const double rate = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
@@ -170,6 +185,7 @@ ordered_json json_of(const RunResult& result, const Options& options) {
        {{"samples", stats.index.samples},
         {"uses", stats.index.uses},
         {"bytes", stats.index.bytes}}}};
+  if (stats.cache) json["cache"] = json_of(*stats.cache);
   json["busy_share"] = result.busy_seconds / result.seconds;  // 0 without --step-ms
   json["ops"] = ordered_json::object();
   for (const NamedOpTime& op : stats.ops)
@@ -208,7 +224,15 @@ void print(const RunResult& result, const Options& options) {
   };
   std::printf("time of %d thread%s:\n", stats.threads, stats.threads == 1 ? "" : "s");
   line("read", stats.read_seconds, stats.ops.empty() ? 0 : stats.ops.front().calls);
+  if (const auto& cache = stats.cache)
+    line("cache", cache->seconds, static_cast<std::uint64_t>(cache->hits + cache->misses));
   for (const NamedOpTime& op : stats.ops) line(op.name, op.seconds, op.calls);
+  if (const auto& cache = stats.cache)
+    std::printf("cache: %s of %s, %lld of %lld samples came from it; at cut '%s', codec %s (%s)\n",
+                bytes_text(cache->bytes).c_str(), bytes_text(cache->limit).c_str(),
+                static_cast<long long>(cache->hits),
+                static_cast<long long>(cache->hits + cache->misses), cache->cut.c_str(),
+                cache->codec.c_str(), cache->why.c_str());
   std::printf("threads waited for room %.3f s, the consumer for batches %.3f s\n",
               stats.worker_wait_seconds, stats.consumer_wait_seconds);
   if (options.step_ms > 0)
@@ -271,6 +295,11 @@ void add_run(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--hold", options->hold,
                    "Hold all samples in memory at this cut (entropy, decode…) first");
+  verb->add_option("--cache", options->cache,
+                   "Such as 2GiB: keep samples in memory at a stable cut, besides --memory-limit");
+  verb->add_option("--cache-cut", options->cache_cut,
+                   "Which cut (default: chosen on some samples)");
+  verb->add_option("--cache-codec", options->cache_codec, "none, lz4, zstd:1… (default: none)");
   verb->add_flag("--hash", options->hash, "Hash what was delivered, per epoch");
   verb->add_option("--step-ms", options->step_ms, "Play a consumer that takes so long per batch")
       ->check(CLI::NonNegativeNumber);

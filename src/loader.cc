@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "core/machine.h"
 #include "core/sha256.h"
 #include "core/units.h"
+#include "run/cached_forms.h"
 #include "run/executor.h"
 
 namespace cutwater {
@@ -153,13 +155,38 @@ std::string bottleneck(const LoaderStats& stats) {
     op_seconds += op.seconds;
     if (slowest == nullptr || op.seconds > slowest->seconds) slowest = &op;
   }
+  const NamedOpTime cache{"the cache", stats.cache ? stats.cache->seconds : 0, 0};
+  op_seconds += cache.seconds;
+  if (slowest == nullptr || cache.seconds > slowest->seconds) slowest = &cache;
   const double busy = std::max(stats.read_seconds + op_seconds, 1e-9);
-  if (slowest == nullptr || stats.read_seconds > op_seconds)
+  if (stats.read_seconds >= op_seconds)
     return "storage: reading takes " + per_cent(stats.read_seconds / busy) +
            " of the threads' work";
   return "cpu: " + slowest->name + " takes " + per_cent(slowest->seconds / busy) +
          " of the work of " + std::to_string(stats.threads) +
          (stats.threads == 1 ? " thread" : " threads");
+}
+
+// What ran, group by group in chain order. Samples that went different ways, from a cache or from
+// the source, ran in different groups.
+std::vector<NamedOpTime> op_times(const What& what, bool fuse, Work& work) {
+  const Pipeline& pipeline = what.pipeline;
+  const Route direct{what.source->cut(), pipeline.last_cut()};
+  if (work.ops.empty()) work.ops[direct];
+  std::map<std::pair<int, int>, NamedOpTime> named;  // by the group's steps
+  for (auto& [route, times] : work.ops) {
+    times.resize(pipeline.steps().size());
+    for (const Group& group : pipeline.groups(route.from, route.to, fuse)) {
+      NamedOpTime& time = named[{group.begin, group.end}];
+      time.name = pipeline.name_of(group);
+      time.calls += times[static_cast<std::size_t>(group.begin)].calls;
+      for (int k = group.begin; k < group.end; ++k)  // a group may also have run op by op
+        time.seconds += seconds(times[static_cast<std::size_t>(k)].nanoseconds);
+    }
+  }
+  std::vector<NamedOpTime> ops;
+  for (auto& [steps, time] : named) ops.push_back(std::move(time));
+  return ops;
 }
 
 }  // namespace
@@ -184,18 +211,21 @@ struct Loader::Impl {
       : what(std::move(the_what)),
         options(resolve(what, how)),
         learned(what, how, options.memory_limit),
-        executor(what, with_hints()) {}
+        executor(what, with_memory(how)) {}
   ~Impl() { learned.save(); }
 
-  ExecutorOptions with_hints() {
+  // What is remembered from epoch to epoch.
+  ExecutorOptions with_memory(const HowFast& how) {
     ExecutorOptions with = options;
     with.hints = learned.book();
+    if (how.cache.cache) with.keeper = &cached.emplace(what, how.cache, how.fuse);
     return with;
   }
 
   const What what;
   const ExecutorOptions options;
   Learned learned;
+  std::optional<CachedForms> cached;
   Executor executor;
 
   // What the consumer has had of the epoch in progress.
@@ -394,14 +424,10 @@ LoaderStats Loader::stats() const {
     stats.index = {book->entries(), book->uses(), book->bytes()};
   for (auto& [id, failure] : work.skipped) stats.skipped.push_back(std::move(failure));
   for (auto& [id, failure] : work.substituted) stats.substituted.push_back(std::move(failure));
-  const Pipeline& pipeline = my.what.pipeline;
-  for (const Group& group :
-       pipeline.groups(my.what.source->cut(), pipeline.last_cut(), my.options.fuse)) {
-    const auto begin = static_cast<std::size_t>(group.begin);
-    std::uint64_t spent = 0;  // of its steps: a group may also have run op by op
-    for (std::size_t k = begin; k < static_cast<std::size_t>(group.end); ++k)
-      spent += work.ops[k].nanoseconds;
-    stats.ops.push_back({pipeline.name_of(group), seconds(spent), work.ops[begin].calls});
+  stats.ops = op_times(my.what, my.options.fuse, work);
+  if (my.cached) {
+    stats.cache = my.cached->report();
+    stats.cache->seconds = seconds(work.keeper_ns);
   }
   stats.bound_by = bottleneck(stats);
   return stats;

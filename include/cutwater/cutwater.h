@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cutwater/buffer.h"    // IWYU pragma: export
+#include "cutwater/cache.h"     // IWYU pragma: export
 #include "cutwater/error.h"     // IWYU pragma: export
 #include "cutwater/hold.h"      // IWYU pragma: export
 #include "cutwater/loader.h"    // IWYU pragma: export

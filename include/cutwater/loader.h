@@ -82,6 +82,7 @@ struct LoaderStats {
   int threads = 0;
   std::size_t memory_limit = 0, memory_peak = 0;
   IndexStats index;
+  std::optional<CacheReport> cache;  // where there is one
   std::vector<Failure> skipped, substituted;
   std::string bound_by;  // "storage", "cpu", "consumer" or "memory", with the reason
 };

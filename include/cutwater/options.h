@@ -8,7 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "cutwater/cache.h"
 #include "cutwater/pipeline.h"
 #include "cutwater/source.h"
 
@@ -50,6 +52,17 @@ struct What {
   BadSamples bad_samples = {};
 };
 
+// Samples kept in a cache at a stable cut, for later epochs to go on from.
+struct CacheUse {
+  std::shared_ptr<Cache> cache;  // null: none
+  std::string cut;               // a name or a number; empty: chosen on some samples
+  std::string codec = "none";
+};
+
+// The cache that a text stands for: "2GiB" is a new one in this process, of that size. Throws
+// Error(kInvalidArgument) for one that is larger than the memory that this process may use.
+std::shared_ptr<Cache> cache_named(std::string_view text);
+
 // How fast: no member changes a byte.
 struct HowFast {
   std::optional<int> threads;                    // unset: the cores this process may use
@@ -63,6 +76,7 @@ struct HowFast {
   // "memory": for as long as the loader lives; "beside": also kept as a file in the data set's
   // folder; "off"; or the path of that file.
   std::string index = "memory";
+  CacheUse cache = {};  // besides memory_limit
 };
 
 }  // namespace cutwater

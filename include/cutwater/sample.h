@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +55,8 @@ struct Sample {
   SampleId id = -1;
   Cut cut = 0;
   std::vector<Field> fields;
+  // Keeps alive what tensors borrow from, where that is not the source: a cache's bytes.
+  std::shared_ptr<const void> holds = nullptr;
 
   const Tensor* find(std::string_view name) const;
   Tensor* find(std::string_view name);

@@ -70,6 +70,29 @@ nb::list failure_list(const std::vector<Failure>& failures) {
   return list;
 }
 
+nb::dict cache_dict(const CacheReport& report) {
+  nb::dict forms;
+  for (const CacheReport::Form& form : report.forms) {
+    nb::dict one;
+    one["entries"] = form.entries;
+    one["bytes"] = form.bytes;
+    one["hits"] = form.hits;
+    forms[form.cut.c_str()] = one;
+  }
+  nb::dict dict;
+  dict["hits"] = report.hits;
+  dict["misses"] = report.misses;
+  dict["by_form"] = forms;
+  dict["entries"] = report.entries;
+  dict["bytes"] = report.bytes;
+  dict["limit"] = report.limit;
+  dict["cut"] = report.cut;
+  dict["codec"] = report.codec;
+  dict["why"] = report.why;
+  dict["seconds"] = report.seconds;
+  return dict;
+}
+
 nb::dict stats_dict(const Loader& loader) {
   const LoaderStats stats = loader.stats();
   nb::dict ops;
@@ -101,6 +124,7 @@ nb::dict stats_dict(const Loader& loader) {
   index["uses"] = stats.index.uses;
   index["bytes"] = stats.index.bytes;
   dict["index"] = index;
+  dict["cache"] = stats.cache ? nb::object(cache_dict(*stats.cache)) : nb::none();
   dict["threads"] = stats.threads;
   dict["skipped"] = failure_list(stats.skipped);
   dict["substituted"] = failure_list(stats.substituted);
@@ -164,20 +188,25 @@ void bind_loader(nb::module_& m) {
              std::optional<std::int64_t> max_error_count, std::optional<double> max_error_share,
              std::optional<int> threads, std::optional<std::size_t> memory_limit,
              std::optional<std::int64_t> prefetch, bool fuse, std::optional<int> reads_in_flight,
-             const std::string& index) {
+             const std::string& index, const std::string& cache, const std::string& cache_cut,
+             const std::string& cache_codec) {
             What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
             what.order = order_named(order);
             what.bad_samples.policy = on_error_named(on_error);
             what.bad_samples.max_count = max_error_count;
             what.bad_samples.max_share = max_error_share;
-            new (self) Loader(std::move(what), HowFast{threads, memory_limit, prefetch, fuse,
-                                                       reads_in_flight, index});
+            HowFast how{threads, memory_limit, prefetch, fuse, reads_in_flight, index};
+            if (!cache.empty()) how.cache = {cache_named(cache), cache_cut, cache_codec};
+            // A cut may be chosen on some samples, which takes its time.
+            const nb::gil_scoped_release released;
+            new (self) Loader(std::move(what), how);
           },
           nb::kw_only(), nb::arg("source"), nb::arg("pipeline"), nb::arg("batch_size"),
           nb::arg("shuffle"), nb::arg("seed"), nb::arg("drop_last"), nb::arg("order"),
           nb::arg("on_error"), nb::arg("max_error_count").none(), nb::arg("max_error_share").none(),
           nb::arg("threads").none(), nb::arg("memory_limit").none(), nb::arg("prefetch").none(),
-          nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"))
+          nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"), nb::arg("cache"),
+          nb::arg("cache_cut"), nb::arg("cache_codec"))
       .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))

@@ -88,6 +88,10 @@ class DataLoader:
     index: where the parts of a JPEG begin is learned in one epoch and speeds up the next. "memory" keeps it for
         as long as the loader lives, "beside" also as a file in the data set's folder, a path as that file;
         "off" learns nothing. It never changes a byte.
+    cache: bytes, or "2GiB", besides memory_limit: samples are kept in memory at a stable cut, as many as fit, and
+        later epochs go on from there. It never changes a byte.
+    cache_cut, cache_codec: which cut ("decode", "resize"…; chosen on some samples if not given) and in which codec
+        ("none", "lz4", "zstd:1"…).
     output: "torch", "numpy", or "auto": torch tensors where torch can be imported.
     """
 
@@ -112,6 +116,9 @@ class DataLoader:
         fuse: bool = True,
         reads_in_flight: int | None = None,
         index: str | os.PathLike[str] = "memory",
+        cache: int | str | None = None,
+        cache_cut: int | str | None = None,
+        cache_codec: str | None = None,
         **torch_arguments: Any,
     ) -> None:
         for name, value in torch_arguments.items():
@@ -137,6 +144,8 @@ class DataLoader:
             num_workers = max(1, whole_number("num_workers", num_workers, 0, 1024))
         if max_errors is not None and on_error != "skip":
             raise InvalidArgument(f"max_errors goes with on_error='skip', not with {on_error!r}")
+        if cache is None and (cache_cut is not None or cache_codec is not None):
+            raise InvalidArgument("cache_cut and cache_codec go with cache=, such as cache='2GiB'")
         del persistent_workers  # threads always live as long as the loader
 
         share: float | None = None
@@ -175,6 +184,9 @@ class DataLoader:
             else whole_number("reads_in_flight", reads_in_flight, 0, 4096),
             # A path object is a path, whatever it is called.
             index=index if isinstance(index, str) else os.path.join(os.curdir, os.fspath(index)),
+            cache="" if cache is None else str(bytes_number("cache", cache)),
+            cache_cut="" if cache_cut is None else str(cache_cut),
+            cache_codec="none" if cache_codec is None else cache_codec,
         )
         _open_loaders.add(self)
 
@@ -229,6 +241,13 @@ class DataLoader:
             f"memory: at most {limit / 2**20:.0f} MiB, so far {peak / 2**20:.0f} MiB",
             f"bound by {stats['bound_by']}",
         ]
+        if cache := stats["cache"]:
+            lines.insert(
+                -1,
+                f"cache: at most {cache['limit'] / 2**20:.0f} MiB, so far {cache['bytes'] / 2**20:.0f} MiB; "
+                f"{cache['hits']} of {cache['hits'] + cache['misses']} samples came from it; "
+                f"at cut {cache['cut']!r}, codec {cache['codec']} ({cache['why']})",
+            )
         if index := stats["index"]["samples"]:
             lines.insert(-1, f"entropy index: {index} samples, {stats['index']['bytes'] / 2**20:.1f} MiB")
         return "\n".join(lines)

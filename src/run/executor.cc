@@ -24,12 +24,7 @@ Executor::Executor(const What& what, const ExecutorOptions& options)
       options_(options),
       stored_(options.reads_in_flight > 0 ? what.source->stored_bytes() : nullptr),
       pool_(BufferPool::create(options.memory_limit)),
-      gate_(options.memory_limit) {
-  const std::vector<Step>& steps = what_.pipeline.steps();
-  work_.ops.resize(steps.size());
-  for (auto k = static_cast<std::size_t>(what_.source->cut()); k < steps.size(); ++k)
-    made_fields_.push_back(steps[k].op.def().field);
-}
+      gate_(options.memory_limit) {}
 
 Executor::~Executor() {
   close();
@@ -87,7 +82,6 @@ bool Executor::closed() const {
 
 void Executor::work_loop() {
   Worker worker;
-  worker.work.ops.resize(what_.pipeline.steps().size());
   for (;;) {
     std::optional<Task> task;
     try {
@@ -99,11 +93,18 @@ void Executor::work_loop() {
       continue;
     }
     if (!task) return;
+    Work& work = worker.work;
+    std::optional<Sample> kept;
+    if (!task->read) kept = look_up(*task, work);
+    if (kept) {
+      make_kept(*task, std::move(*kept), work);
+      continue;
+    }
     const auto start = Clock::now();
     if (bring(*task, worker))
-      make(*task, worker, start);
+      make_read(*task, work, start);
     else
-      worker.work.read.nanoseconds += nanoseconds_since(start);
+      work.read.nanoseconds += nanoseconds_since(start);
   }
 }
 

@@ -26,6 +26,7 @@
 #include "core/mutex.h"
 #include "cutwater/options.h"
 #include "run/epoch_run.h"
+#include "run/form_keeper.h"
 #include "run/hint_book.h"
 #include "run/memory_gate.h"
 #include "run/ring.h"
@@ -38,16 +39,24 @@ struct ExecutorOptions {
   std::size_t memory_limit = 0;
   std::int64_t prefetch_batches = 1;
   bool fuse = true;
-  int reads_in_flight = 0;    // besides what the threads read themselves; 0: none
-  HintBook* hints = nullptr;  // null: nothing is learned
+  int reads_in_flight = 0;       // besides what the threads read themselves; 0: none
+  HintBook* hints = nullptr;     // null: nothing is learned
+  FormKeeper* keeper = nullptr;  // null: nothing is kept
+};
+
+// The cuts between which a pipeline ran in one go.
+struct Route {
+  Cut from, to;
+  auto operator<=>(const Route&) const = default;
 };
 
 // What the threads have done so far; times are summed over them.
 struct Work {
   std::uint64_t bytes_read = 0;
   OpTime read;
-  std::uint64_t reads_queued = 0;  // that went through the ring
-  std::vector<OpTime> ops;         // indexed by a group's first step
+  std::uint64_t reads_queued = 0;            // that went through the ring
+  std::uint64_t keeper_ns = 0;               // looking for samples, and keeping them
+  std::map<Route, std::vector<OpTime>> ops;  // of each route, indexed by a group's first step
   std::uint64_t worker_wait_ns = 0, consumer_wait_ns = 0;
   std::map<SampleId, Failure> skipped, substituted;  // bad in every epoch: listed once
 
@@ -106,6 +115,13 @@ class Executor {
       gate_->enter(bytes);
       inside_bytes_ += bytes;
     }
+    // What was read and worked with makes way for a result of so many bytes, which is then as if
+    // it had been read: whoever holds it may wait to enter again.
+    void leave_with(std::size_t bytes) {
+      gate_->force_read(bytes);
+      give_back();
+      read_bytes_ = bytes;
+    }
     void give_back() {
       gate_->end_read(std::exchange(read_bytes_, 0));
       gate_->leave(std::exchange(inside_bytes_, 0));
@@ -151,16 +167,24 @@ class Executor {
     return static_cast<int>(in_flight_.size() + arrived_.size());
   }
 
-  void make(Task& task, Worker& worker, Clock::time_point start);
+  std::optional<Sample> look_up(Task& task, Work& work);
+  std::function<void(std::size_t)> room_for_read(Task& task, std::uint64_t* read_bytes);
+  void make_kept(Task& task, Sample kept, Work& work);
+  void make_read(Task& task, Work& work, Clock::time_point start);
   Result<Sample> take_read(Task& task, Work& work);
   Result<Sample> read_at_once(Task& task, Work& work);
-  Result<Sample> make_sample(Task& task, Result<Sample> stored, Work& work);
+  enum class From : std::uint8_t { kSource, kKeeper };
+  Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
+  Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
+  Result<Sample> run_to_kept(Task& task, Sample sample, const Draws& draws, RunContext how,
+                             Work& work);
+  Result<Sample> run(Sample sample, Cut to, const Draws& draws, RunContext& how, Work& work);
+  bool written_from(Cut cut, std::string_view field) const;
   void finish(Task& task, Result<Sample> made, Work& work);
 
   const What& what_;
   const ExecutorOptions options_;
-  std::vector<std::string_view> made_fields_;  // that ops write, and so into their slots
-  const StoredBytes* const stored_;            // null: no reads in flight
+  const StoredBytes* const stored_;  // null: no reads in flight
   const std::shared_ptr<BufferPool> pool_;
   std::atomic<int> process_{0};  // where the threads live; 0: not started
   MemoryGate gate_;

@@ -40,25 +40,52 @@ class Executor::TicketSlots final : public SlotProvider {
 void Work::move_to(Work& sum) {
   sum.bytes_read += std::exchange(bytes_read, 0);
   sum.reads_queued += std::exchange(reads_queued, 0);
+  sum.keeper_ns += std::exchange(keeper_ns, 0);
   sum.worker_wait_ns += std::exchange(worker_wait_ns, 0);
   const auto move_time = [](OpTime& from, OpTime& to) {
     to.nanoseconds += std::exchange(from.nanoseconds, 0);
     to.calls += std::exchange(from.calls, 0);
   };
   move_time(read, sum.read);
-  for (std::size_t k = 0; k < ops.size(); ++k) move_time(ops[k], sum.ops[k]);
+  for (auto& [route, times] : ops) {
+    std::vector<OpTime>& to = sum.ops[route];
+    to.resize(times.size());
+    for (std::size_t k = 0; k < times.size(); ++k) move_time(times[k], to[k]);
+  }
   sum.substituted.merge(substituted);
   substituted.clear();
 }
 
-void Executor::make(Task& task, Worker& worker, Clock::time_point start) {
-  Work& work = worker.work;
+// The ticket's sample, if the keeper has it.
+std::optional<Sample> Executor::look_up(Task& task, Work& work) {
+  if (options_.keeper == nullptr) return std::nullopt;
+  const auto start = Clock::now();
+  std::optional<Sample> kept;
+  try {
+    kept = options_.keeper->find(task.ticket.id, {*pool_, room_for_read(task, nullptr)});
+  } catch (...) {  // out of memory, or closed: whoever reads will find out the same
+    task.hold.give_back();
+  }
+  work.keeper_ns += nanoseconds_since(start);
+  return kept;
+}
+
+void Executor::make_kept(Task& task, Sample kept, Work& work) {
+  Result<Sample> made = make_sample(task, std::move(kept), From::kKeeper, work);
+  finish(task, make_substitute(task, std::move(made), work), work);
+}
+
+void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
   Result<Sample> stored = task.read ? take_read(task, work) : read_at_once(task, work);
   task.read.reset();
   work.read.nanoseconds += nanoseconds_since(start);
   ++work.read.calls;
-  Result<Sample> made = make_sample(task, std::move(stored), work);
+  Result<Sample> made = make_sample(task, std::move(stored), From::kSource, work);
+  finish(task, make_substitute(task, std::move(made), work), work);
+}
 
+// What was made, or, where that is the policy, the next good sample in place of a bad one.
+Result<Sample> Executor::make_substitute(Task& task, Result<Sample> made, Work& work) {
   const SampleId asked_for = task.ticket.id;
   for (int i = 0; i < kSubstitutes && !made && made.failure().code == Code::kBadSample &&
                   what_.bad_samples.policy == OnError::kSubstitute;
@@ -67,67 +94,75 @@ void Executor::make(Task& task, Worker& worker, Clock::time_point start) {
     failure.path = what_.source->path(task.ticket.id);
     work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
-    made = make_sample(task, read_at_once(task, work), work);
+    if (std::optional<Sample> kept = look_up(task, work))
+      made = make_sample(task, std::move(*kept), From::kKeeper, work);
+    else
+      made = make_sample(task, read_at_once(task, work), From::kSource, work);
   }
-  finish(task, std::move(made), work);
+  return made;
 }
 
-// A thread that holds what it has read must not wait for room to unpack it: others may do the same.
-// So it takes that room, which is bounded by the number of threads.
-Result<Sample> Executor::take_read(Task& task, Work& work) try {
-  const auto reserve = [&](std::size_t bytes) {
-    gate_.force_read(bytes);
-    task.hold.has_read(bytes);
-  };
-  work.bytes_read += task.hold.read_bytes();
-  return task.read->take({*pool_, reserve});
-} catch (...) {
-  return caught(task.ticket.id, "read");
-}
-
-Result<Sample> Executor::read_at_once(Task& task, Work& work) try {
-  const auto reserve = [&](std::size_t bytes) {
+// Counts what is read, but not what it is unpacked to.
+std::function<void(std::size_t)> Executor::room_for_read(Task& task, std::uint64_t* read_bytes) {
+  return [this, &task, read_bytes](std::size_t bytes) {
     const bool unpacking = task.hold.read_bytes() > 0;
-    // Reads in flight hold memory that only a thread can free: it must not wait for them.
+    // Reads in flight hold memory that only a thread can free: it must not wait for them. Nor may
+    // it wait for room to unpack what it holds: others may do the same. What it takes so is bounded
+    // by the number of threads.
     if (stored_ != nullptr || unpacking)
       gate_.force_read(bytes);
     else
       gate_.begin_read(bytes);
     task.hold.has_read(bytes);
-    if (!unpacking) work.bytes_read += bytes;
+    if (!unpacking && read_bytes != nullptr) *read_bytes += bytes;
   };
-  return what_.source->read(task.ticket.id, {*pool_, reserve});
+}
+
+Result<Sample> Executor::take_read(Task& task, Work& work) try {
+  work.bytes_read += task.hold.read_bytes();
+  return task.read->take({*pool_, room_for_read(task, nullptr)});
 } catch (...) {
   return caught(task.ticket.id, "read");
 }
 
-Result<Sample> Executor::make_sample(Task& task, Result<Sample> stored, Work& work) {
+Result<Sample> Executor::read_at_once(Task& task, Work& work) try {
+  return what_.source->read(task.ticket.id, {*pool_, room_for_read(task, &work.bytes_read)});
+} catch (...) {
+  return caught(task.ticket.id, "read");
+}
+
+Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From from, Work& work) {
   struct AtEnd {
     ~AtEnd() { hold.give_back(); }
     GateHold& hold;
   } at_end{task.hold};
   try {
-    if (!stored) return stored;
+    if (!brought) return brought;
+    Sample sample = std::move(brought).value();
     const Pipeline& pipeline = what_.pipeline;
-    Result<Draws> draws = pipeline.draw(stored.value(), what_.seed, task.run->epoch());
+    Result<Draws> draws = pipeline.draw(sample, what_.seed, task.run->epoch());
     if (!draws) return std::move(draws.failure());
 
-    TicketSlots slots(*this, task);
     RunContext how;
     how.pool = pool_;
-    how.slots = &slots;
     how.fuse = options_.fuse;
-    how.times = &work.ops;
     how.hints = options_.hints;
     how.reserve = [&](std::size_t bytes) { task.hold.enter(bytes); };
-    const Cut from = stored.value().cut;
-    Result<Sample> made =
-        pipeline.run(std::move(stored).value(), from, pipeline.last_cut(), draws.value(), how);
+    if (from == From::kSource) {
+      Result<Sample> wanted = run_to_kept(task, std::move(sample), draws.value(), how, work);
+      if (!wanted) return wanted;
+      sample = std::move(wanted).value();
+    }
+
+    TicketSlots slots(*this, task);
+    how.slots = &slots;
+    const Cut cut = sample.cut;
+    Result<Sample> made = run(std::move(sample), pipeline.last_cut(), draws.value(), how, work);
     if (!made) return made;
 
     // Fields that no op has written are copied.
     for (const Field& field : made.value().fields) {
-      if (std::ranges::find(made_fields_, field.name) != made_fields_.end()) continue;
+      if (written_from(cut, field.name)) continue;
       const TensorSpan place = slots.slot(field.name, field.tensor.spec());
       const std::size_t size = field.tensor.spec().bytes();
       if (size > 0) std::memcpy(place.bytes(), field.tensor.view().bytes(), size);
@@ -136,6 +171,45 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> stored, Work& wo
   } catch (...) {
     return caught(task.ticket.id, "batch");
   }
+}
+
+// If the keeper wants the sample, it is run up to that cut, and goes on from there. Otherwise it
+// stays where it is: ops that run as one up to the batch are faster than in two parts.
+Result<Sample> Executor::run_to_kept(Task& task, Sample sample, const Draws& draws, RunContext how,
+                                     Work& work) {
+  const std::optional<Cut> cut =
+      options_.keeper != nullptr ? options_.keeper->wants(sample.id) : std::nullopt;
+  if (!cut) return sample;
+  const bool further = *cut > sample.cut;
+  Result<Sample> made = run(std::move(sample), *cut, draws, how, work);
+  if (!made) return made;
+  const auto start = Clock::now();
+  options_.keeper->keep(made.value());
+  work.keeper_ns += nanoseconds_since(start);
+  if (further) {
+    std::size_t bytes = 0;
+    for (const Field& field : made.value().fields)
+      if (field.tensor.owns_bytes()) bytes += field.tensor.spec().bytes();
+    task.hold.leave_with(bytes);
+  }
+  return made;
+}
+
+Result<Sample> Executor::run(Sample sample, Cut to, const Draws& draws, RunContext& how,
+                             Work& work) {
+  const Cut from = sample.cut;
+  if (from == to) return sample;
+  std::vector<OpTime>& times = work.ops[{from, to}];
+  times.resize(what_.pipeline.steps().size());
+  how.times = &times;
+  return what_.pipeline.run(std::move(sample), from, to, draws, how);
+}
+
+// Whether a step after the cut writes the field, and so into its slot.
+bool Executor::written_from(Cut cut, std::string_view field) const {
+  const std::vector<Step>& steps = what_.pipeline.steps();
+  return std::any_of(steps.begin() + cut, steps.end(),
+                     [&](const Step& step) { return step.op.def().field == field; });
 }
 
 void Executor::finish(Task& task, Result<Sample> made, Work& work) {

@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "core/units.h"
 #include "cutwater/error.h"
+#include "run/machine.h"
 
 namespace cutwater {
 
@@ -20,6 +22,16 @@ OnError on_error_named(std::string_view name) {
   if (name == "substitute") return OnError::kSubstitute;
   throw Error(Code::kInvalidArgument,
               "on_error must be raise, skip or substitute, got '" + std::string(name) + "'");
+}
+
+std::shared_ptr<Cache> cache_named(std::string_view text) {
+  const std::uint64_t bytes = parse_bytes("cache", text);
+  const std::size_t usable = usable_memory_bytes();
+  if (bytes > usable)
+    throw Error(Code::kInvalidArgument,
+                "cache " + bytes_text(bytes) + " is more than the " + bytes_text(usable) +
+                    " of memory that this process may use; make it smaller");
+  return memory_cache(bytes);
 }
 
 }  // namespace cutwater

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which stable cut to keep in a cache when nobody has said, and no profile is at hand: some samples
+// are run, and the cut is taken that saves the most time in a cache of that size. The last stable
+// cut is often not it: full pixels take five times the bytes of the file, and floats four times
+// those of pixels, so fewer samples fit, and moving them costs more than the work they save.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "core/units.h"
+#include "run/cached_forms.h"
+
+namespace cutwater {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kTrials = 16;
+constexpr double kMostSeconds = 1;
+// What a thread reads of memory that is in no processor cache. A round figure of today's machines:
+// it only keeps a cut of many bytes from looking free.
+constexpr double kMemoryBytesPerSecond = 5e9;
+// Cuts as good as the best but for this share count as equal, and the smallest is taken.
+constexpr double kEqual = 0.05;
+
+// Sums over the samples tried.
+struct CutTrial {
+  double bytes = 0, finish_seconds = 0;
+};
+
+class Trial {
+ public:
+  Trial(const What& what, const Codec& codec, bool fuse)
+      : cuts(static_cast<std::size_t>(what.pipeline.frontier() - what.source->cut() + 1)),
+        what_(what),
+        codec_(codec),
+        first_(what.source->cut()) {
+    how_.pool = BufferPool::create(std::size_t{64} << 20);
+    how_.fuse = fuse;
+  }
+
+  void run() {
+    const std::int64_t size = what_.source->size(), count = std::min(size, kTrials);
+    const auto start = Clock::now();
+    // The first one twice: what is done only once would look like its time.
+    for (std::int64_t i = -1; i < count && (samples == 0 || seconds_since(start) < kMostSeconds);
+         ++i) {
+      const bool good = try_sample((2 * std::max<std::int64_t>(i, 0) + 1) * size / (2 * count));
+      if (i < 0)
+        forget();
+      else
+        samples += good ? 1 : 0;
+    }
+  }
+
+  std::vector<CutTrial> cuts;  // from the source's cut to the frontier
+  double read_seconds = 0;
+  std::int64_t samples = 0;
+
+ private:
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  void forget() {
+    read_seconds = 0;
+    std::fill(cuts.begin(), cuts.end(), CutTrial{});
+  }
+
+  // False: a bad sample, of which nothing counts.
+  bool try_sample(SampleId id) {
+    auto start = Clock::now();
+    Result<Sample> read = what_.source->read(id, *how_.pool);
+    const double reading = seconds_since(start);
+    if (!read) return false;
+    const Pipeline& pipeline = what_.pipeline;
+    Result<Draws> draws = pipeline.draw(read.value(), what_.seed, 0);
+    if (!draws) return false;
+    Sample sample = std::move(read).value();
+    std::vector<CutTrial> tried(cuts.size());
+    for (std::size_t k = 0; k < cuts.size(); ++k) {
+      const Cut cut = first_ + static_cast<Cut>(k);
+      if (k > 0) {
+        Result<Sample> next = pipeline.run(std::move(sample), cut - 1, cut, draws.value(), how_);
+        if (!next) return false;
+        sample = std::move(next).value();
+      }
+      tried[k] = try_cut(sample, draws.value());
+      if (tried[k].bytes == 0) return false;
+    }
+    read_seconds += reading;
+    for (std::size_t k = 0; k < cuts.size(); ++k) {
+      cuts[k].bytes += tried[k].bytes;
+      cuts[k].finish_seconds += tried[k].finish_seconds;
+    }
+    return true;
+  }
+
+  // What a hit at the sample's cut would take; zero bytes: the sample is bad further on.
+  CutTrial try_cut(Sample& sample, const Draws& draws) {
+    const FormWriter form(sample, codec_);
+    Buffer bytes(form.size());
+    form.write(bytes.span());
+    const auto start = Clock::now();
+    Sample found = read_form({bytes.view(), nullptr, how_.pool.get()}, sample.id, sample.cut);
+    const Cut from = sample.cut;
+    if (!what_.pipeline.run(std::move(found), from, what_.pipeline.last_cut(), draws, how_))
+      return {};
+    const auto size = static_cast<double>(form.size());
+    return {size, seconds_since(start) + size / kMemoryBytesPerSecond};
+  }
+
+  const What& what_;
+  const Codec codec_;
+  const Cut first_;
+  RunContext how_;
+};
+
+std::string milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
+  return text;
+}
+
+}  // namespace
+
+CutChoice choose_cached_cut(const What& what, const Codec& codec, std::size_t room_bytes,
+                            bool fuse) {
+  const Cut first = what.source->cut();
+  if (first > what.pipeline.frontier())
+    throw Error(Code::kInvalidArgument,
+                "cache: the source stands past the frontier, and there is no stable cut to keep");
+  Trial trial(what, codec, fuse);
+  trial.run();
+  if (trial.samples == 0) return {first, "no sample that was tried is good"};
+
+  const auto tried = static_cast<double>(trial.samples);
+  const auto all = static_cast<double>(what.source->size());
+  const double miss = (trial.read_seconds + trial.cuts[0].finish_seconds) / tried;
+  const auto share = [&](const CutTrial& cut) {
+    return std::min(1.0, static_cast<double>(room_bytes) / (cut.bytes / tried * all));
+  };
+  const auto saved = [&](const CutTrial& cut) {
+    return share(cut) * (miss - cut.finish_seconds / tried);
+  };
+  const auto less = [&](const CutTrial& a, const CutTrial& b) { return saved(a) < saved(b); };
+  const double most = saved(*std::max_element(trial.cuts.begin(), trial.cuts.end(), less));
+  const CutTrial* best = nullptr;
+  for (const CutTrial& cut : trial.cuts)
+    if (saved(cut) >= most - kEqual * std::abs(most) &&
+        (best == nullptr || cut.bytes < best->bytes))
+      best = &cut;
+
+  const auto total = static_cast<std::uint64_t>(best->bytes / tried * all);
+  const double fits = share(*best);
+  const std::string holds =
+      fits < 1 ? std::to_string(static_cast<int>(fits * 100)) + " % of the samples, of "
+               : "all samples, ";
+  return {first + static_cast<Cut>(best - trial.cuts.data()),
+          "chosen on " + std::to_string(trial.samples) + " samples: it holds " + holds +
+              bytes_text(total) + ", and leaves " + milliseconds(best->finish_seconds / tried) +
+              " of " + milliseconds(miss) + " per sample to be done"};
+}
+
+}  // namespace cutwater

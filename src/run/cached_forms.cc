@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/cached_forms.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cutwater/error.h"
+#include "variant/form.h"
+
+namespace cutwater {
+namespace {
+
+CutChoice given_cut(const What& what, const std::string& text) {
+  const Pipeline& pipeline = what.pipeline;
+  const auto named = [&](Cut cut) {
+    return "cut " + std::to_string(cut) + " ('" + pipeline.cut_name(cut) + "')";
+  };
+  const Cut cut = pipeline.cut_named(text);
+  if (!pipeline.stable(cut))
+    throw Error(Code::kInvalidArgument,
+                "cache: " + named(cut) + " lies past the frontier, " + named(pipeline.frontier()) +
+                    ": it is random, other bytes in every epoch. Keep the frontier or an earlier "
+                    "cut");
+  if (cut < what.source->cut())
+    throw Error(Code::kInvalidArgument, "cache: the source stands at " + named(what.source->cut()) +
+                                            " already, past " + named(cut));
+  return {cut, "as given"};
+}
+
+CutChoice cut_of(const What& what, const CacheUse& use, const Codec& codec, bool fuse) {
+  if (!use.cut.empty()) return given_cut(what, use.cut);
+  const CacheStats now = use.cache->stats();
+  return choose_cached_cut(what, codec, now.limit - std::min(now.bytes, now.limit), fuse);
+}
+
+}  // namespace
+
+CachedForms::CachedForms(const What& what, const CacheUse& use, bool fuse)
+    : cache_(use.cache),
+      codec_(codec_named(use.codec)),
+      choice_(cut_of(what, use, codec_, fuse)),
+      cut_name_(what.pipeline.cut_name(choice_.cut)),
+      space_(cache_space(what.source->identity(), what.pipeline.fingerprint(choice_.cut), codec_)) {
+}
+
+std::optional<Sample> CachedForms::find(SampleId id, const ReadContext& into) {
+  if (const CacheValue value = cache_->get(key(id))) {
+    try {
+      Sample sample = read_form({value.bytes(), value.hold(), &into.pool, into.reserve,
+                                 into.pool.limit_bytes(), checksum()},
+                                id, choice_.cut);
+      hits_.fetch_add(1, std::memory_order_relaxed);
+      return sample;
+    } catch (const Error& error) {
+      if (error.code() != Code::kBadSample) throw;
+      damaged_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  misses_.fetch_add(1, std::memory_order_relaxed);
+  return std::nullopt;
+}
+
+// As long as there is room for a sample of the usual size: to stop at a cut in vain costs time.
+std::optional<Cut> CachedForms::wants(SampleId) {
+  const std::int64_t offered = offered_.load(std::memory_order_relaxed);
+  const std::int64_t bytes = offered_bytes_.load(std::memory_order_relaxed);
+  const auto usual = static_cast<std::size_t>(bytes / std::max<std::int64_t>(offered, 1));
+  if (!cache_->has_room(usual)) return std::nullopt;
+  return choice_.cut;
+}
+
+void CachedForms::keep(const Sample& sample) {
+  const FormWriter form(sample, codec_, checksum());
+  const auto size = static_cast<std::int64_t>(form.size());
+  offered_bytes_.fetch_add(size, std::memory_order_relaxed);
+  offered_.fetch_add(1, std::memory_order_relaxed);
+  if (!cache_->put(key(sample.id), form.size(),
+                   [&form](std::span<std::uint8_t> place) { form.write(place); }))
+    return;
+  kept_bytes_.fetch_add(size, std::memory_order_relaxed);
+  kept_.fetch_add(1, std::memory_order_relaxed);
+}
+
+CacheReport CachedForms::report() const {
+  const CacheStats all = cache_->stats();
+  CacheReport report;
+  report.hits = hits_;
+  report.misses = misses_;
+  report.damaged = damaged_;
+  report.forms.push_back({cut_name_, kept_, hits_, static_cast<std::size_t>(kept_bytes_)});
+  report.entries = all.entries;
+  report.bytes = all.bytes;
+  report.limit = all.limit;
+  report.cut = cut_name_;
+  report.codec = to_string(codec_);
+  report.why = choice_.why;
+  return report;
+}
+
+}  // namespace cutwater

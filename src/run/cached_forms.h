@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// CachedForms: keeps samples at one stable cut in a Cache, as many as it takes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cutwater/cache.h"
+#include "cutwater/options.h"
+#include "run/form_keeper.h"
+#include "variant/form.h"
+
+namespace cutwater {
+
+// Which cut to keep, and why, in words.
+struct CutChoice {
+  Cut cut = 0;
+  std::string why;
+};
+
+// The cut with which an epoch would take the least time when samples at it fill `room_bytes`,
+// judged by some samples that are read and run now; a second at most. No profile is needed, and
+// whatever is chosen, the bytes delivered are the same.
+CutChoice choose_cached_cut(const What& what, const Codec& codec, std::size_t room_bytes,
+                            bool fuse);
+
+class CachedForms final : public FormKeeper {
+ public:
+  // Throws Error(kInvalidArgument) for a cut that is not stable or lies before the source's.
+  // REQUIRES: use.cache.
+  CachedForms(const What& what, const CacheUse& use, bool fuse);
+
+  std::optional<Sample> find(SampleId id, const ReadContext& into) override;
+  std::optional<Cut> wants(SampleId id) override;
+  void keep(const Sample& sample) override;
+
+  CacheReport report() const;
+
+ private:
+  CacheKey key(SampleId id) const { return {space_, id, 0}; }
+  Checksum checksum() const { return cache_->shared() ? Checksum::kXxh3 : Checksum::kNone; }
+
+  const std::shared_ptr<Cache> cache_;
+  const Codec codec_;
+  const CutChoice choice_;
+  const std::string cut_name_;
+  const CacheSpace space_;
+  std::atomic<std::int64_t> hits_{0}, misses_{0}, damaged_{0};
+  std::atomic<std::int64_t> offered_{0}, offered_bytes_{0}, kept_{0}, kept_bytes_{0};
+};
+
+}  // namespace cutwater

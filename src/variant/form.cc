@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "variant/form.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "cutwater/error.h"
+
+namespace cutwater {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "forms are written little-endian");
+
+constexpr std::uint32_t kMagic = 0x31465743;  // "CWF1"
+constexpr std::size_t kHashedFrom = 16;       // what stands before is checked by value
+// Smaller tensors, such as labels, are not worth a frame.
+constexpr std::size_t kLeastEncoded = 256;
+
+struct Head {
+  std::uint32_t magic;
+  std::uint32_t checksum_kind;
+  std::uint64_t checksum;
+  std::uint64_t size;
+  std::int64_t sample;
+  std::int32_t cut;
+  std::uint32_t fields;
+};
+static_assert(sizeof(Head) == 40);
+
+struct Record {
+  std::uint8_t dtype, layout, rank, name_size, filter, compressor, level, zero;
+  std::uint64_t offset, size;
+  std::array<std::int64_t, Shape::kMaxRank> dims;
+};
+static_assert(sizeof(Record) == 72);
+
+[[noreturn]] void damaged(const std::string& why) {
+  throw Error(Code::kBadSample, "a kept form is damaged: " + why);
+}
+
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+std::uint64_t hash_of(std::span<const std::uint8_t> form) {
+  return XXH3_64bits(form.data() + kHashedFrom, form.size() - kHashedFrom);
+}
+
+// Reads plain values off the front.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  T take() {
+    T value;
+    const std::span<const std::uint8_t> from = take(sizeof value);
+    std::memcpy(&value, from.data(), sizeof value);
+    return value;
+  }
+  std::span<const std::uint8_t> take(std::size_t count) {
+    if (count > bytes_.size() - at_) damaged("it ends too early");
+    at_ += count;
+    return bytes_.subspan(at_ - count, count);
+  }
+
+ private:
+  const std::span<const std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+};
+
+TensorSpec spec_of(const Record& record) {
+  TensorSpec spec;
+  if (record.dtype > static_cast<std::uint8_t>(DType::kF64) ||
+      record.layout > static_cast<std::uint8_t>(Layout::kPacked) || record.rank > Shape::kMaxRank)
+    damaged("there is no such tensor");
+  spec.dtype = static_cast<DType>(record.dtype);
+  spec.layout = static_cast<Layout>(record.layout);
+  for (std::size_t axis = 0; axis < record.rank; ++axis) {
+    if (record.dims[axis] < 0) damaged("a dimension is negative");
+    spec.shape.push_back(record.dims[axis]);
+  }
+  if (spec.layout == Layout::kPacked && record.rank == 0) damaged("there is no such tensor");
+  if (spec.shape.elements() > static_cast<std::int64_t>(PTRDIFF_MAX / size_of(spec.dtype)))
+    damaged("a tensor is too large");
+  return spec;
+}
+
+Codec codec_of(const Record& record) {
+  if (record.filter > static_cast<std::uint8_t>(Filter::kDelta) ||
+      record.compressor > static_cast<std::uint8_t>(Compressor::kZstd))
+    damaged("there is no such codec");
+  return {static_cast<Filter>(record.filter), static_cast<Compressor>(record.compressor),
+          record.level};
+}
+
+}  // namespace
+
+FormWriter::FormWriter(const Sample& sample, const Codec& codec, Checksum checksum)
+    : sample_(sample), codec_(codec), checksum_(checksum), parts_(sample.fields.size()) {
+  std::size_t at = sizeof(Head);
+  for (const Field& field : sample.fields) {
+    if (field.name.size() > UINT8_MAX)
+      throw Error(Code::kInvalidArgument, "the field '" + field.name + "' has too long a name");
+    at += sizeof(Record) + field.name.size();
+  }
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Tensor& tensor = sample.fields[i].tensor;
+    Part& part = parts_[i];
+    part.size = tensor.spec().bytes();
+    if (!codec.is_none() && part.size >= kLeastEncoded) {
+      encode(codec, tensor.spec(), {tensor.view().bytes(), part.size}, part.encoded.emplace());
+      if (part.encoded->size() < part.size)
+        part.size = part.encoded->size();
+      else
+        part.encoded.reset();
+    }
+    part.offset = aligned(at);
+    at = part.offset + part.size;
+  }
+  size_ = at;
+}
+
+void FormWriter::write(std::span<std::uint8_t> place) const {
+  std::uint8_t* at = place.data();
+  const auto put = [&at](const void* bytes, std::size_t count) {
+    if (count > 0) std::memcpy(at, bytes, count);
+    at += count;
+  };
+  Head head{kMagic,      static_cast<std::uint32_t>(checksum_),    0, size_, sample_.id,
+            sample_.cut, static_cast<std::uint32_t>(parts_.size())};
+  put(&head, sizeof head);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Field& field = sample_.fields[i];
+    const TensorSpec& spec = field.tensor.spec();
+    const Codec codec = parts_[i].encoded ? codec_ : Codec{};
+    Record record{static_cast<std::uint8_t>(spec.dtype),
+                  static_cast<std::uint8_t>(spec.layout),
+                  static_cast<std::uint8_t>(spec.shape.rank()),
+                  static_cast<std::uint8_t>(field.name.size()),
+                  static_cast<std::uint8_t>(codec.filter),
+                  static_cast<std::uint8_t>(codec.compressor),
+                  static_cast<std::uint8_t>(codec.level),
+                  0,
+                  parts_[i].offset,
+                  parts_[i].size,
+                  {}};
+    std::copy(spec.shape.begin(), spec.shape.end(), record.dims.begin());
+    put(&record, sizeof record);
+  }
+  for (const Field& field : sample_.fields) put(field.name.data(), field.name.size());
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    std::uint8_t* const tensor = place.data() + parts_[i].offset;
+    std::memset(at, 0, static_cast<std::size_t>(tensor - at));
+    at = tensor;
+    const auto& encoded = parts_[i].encoded;
+    put(encoded ? encoded->data() : sample_.fields[i].tensor.view().bytes(), parts_[i].size);
+  }
+  if (checksum_ == Checksum::kNone) return;
+  head.checksum = hash_of(place);
+  std::memcpy(place.data(), &head, sizeof head);
+}
+
+Sample read_form(const FormSource& from, SampleId id, Cut cut) {
+  Reader reader(from.bytes);
+  const auto head = reader.take<Head>();
+  if (head.magic != kMagic) damaged("it does not begin as one");
+  if (head.size != from.bytes.size()) damaged("it is of another size than it says");
+  if (head.checksum_kind != static_cast<std::uint32_t>(from.checksum))
+    damaged("it has no such checksum");
+  if (from.checksum == Checksum::kXxh3 && head.checksum != hash_of(from.bytes))
+    damaged("its checksum does not match");
+  if (head.sample != id || head.cut != cut) damaged("it is of another sample or cut");
+
+  const auto count = static_cast<std::size_t>(head.fields);
+  if (count > from.bytes.size() / sizeof(Record)) damaged("it ends too early");
+  Reader records(reader.take(count * sizeof(Record)));
+  Sample sample;
+  sample.id = id;
+  sample.cut = cut;
+  sample.holds = from.hold;
+  sample.fields.reserve(count);
+  std::size_t decoded_bytes = 0;
+  std::vector<std::pair<std::size_t, Record>> encoded;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto record = records.take<Record>();
+    const std::span<const std::uint8_t> name = reader.take(record.name_size);
+    const TensorSpec spec = spec_of(record);
+    const Codec codec = codec_of(record);
+    if (record.offset % kBufferAlignment != 0 || record.offset > from.bytes.size() ||
+        record.size > from.bytes.size() - record.offset)
+      damaged("a tensor lies outside");
+    sample.fields.push_back({{reinterpret_cast<const char*>(name.data()), name.size()}, {}});
+    if (codec.is_none()) {
+      if (record.size != spec.bytes()) damaged("a tensor has another size than its shape");
+      // Borrowed for reading: an op never writes into its input.
+      auto* const bytes = const_cast<std::uint8_t*>(from.bytes.data() + record.offset);
+      sample.fields.back().tensor = Tensor::borrowed({spec, bytes});
+      continue;
+    }
+    if (spec.bytes() > from.most_bytes - decoded_bytes) damaged("it stands for too many bytes");
+    decoded_bytes += spec.bytes();
+    encoded.emplace_back(i, record);
+  }
+  if (encoded.empty()) return sample;
+
+  if (from.reserve) from.reserve(decoded_bytes);
+  for (const auto& [i, record] : encoded) {
+    Tensor& tensor = sample.fields[i].tensor;
+    const TensorSpec spec = spec_of(record);
+    tensor = Tensor(spec, from.pool->allocate(spec.bytes()));
+    decode(codec_of(record), spec, from.bytes.subspan(record.offset, record.size),
+           {tensor.span().bytes(), spec.bytes()});
+  }
+  return sample;
+}
+
+}  // namespace cutwater
