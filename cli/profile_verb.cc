@@ -4,11 +4,11 @@
 #include <csignal>
 #include <cstdio>
 
+#include "core/machine.h"
 #include "cutwater/profile.h"
 #include "pipeline_argument.h"
 #include "profile/summary.h"
 #include "progress.h"
-#include "run/machine.h"
 #include "verbs.h"
 
 namespace cutwater::cli {

@@ -5,9 +5,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind.h"
+#include "core/machine.h"
 #include "cutwater/profile.h"
 #include "profile/summary.h"
-#include "run/machine.h"
 
 namespace cutwater::python {
 namespace {

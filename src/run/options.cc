@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "core/machine.h"
 #include "core/units.h"
 #include "cutwater/error.h"
-#include "run/machine.h"
 
 namespace cutwater {
 
