@@ -210,12 +210,13 @@ TEST(Presets, AreReadableAndFused) {
     const Pipeline pipeline = named_pipeline(name);
     EXPECT_EQ(pipeline.fingerprint(), parsed(text).fingerprint());
     const auto groups = pipeline.groups(0, pipeline.last_cut(), true);
-    EXPECT_NE(groups.back().fusion, nullptr) << name;
+    EXPECT_NE(groups.front().fusion, nullptr) << name;
   }
   EXPECT_EQ(named_pipeline("decode | to_tensor").to_string(), "decode | to_tensor");
   EXPECT_THAT([] { named_pipeline("imagenet-tain"); },
               testing::ThrowsMessage<Error>(testing::StrEq(
-                  "no preset 'imagenet-tain' (known: imagenet-train imagenet-val)")));
+                  "no preset 'imagenet-tain' (known: imagenet-train imagenet-val imagenet "
+                  "cubepp-jpg cubepp-png)")));
 }
 
 }  // namespace
