@@ -8,10 +8,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/machine.h"
 #include "core/units.h"
 #include "ops/image/codec_versions.h"
 #include "ops/simd_level.h"
-#include "core/machine.h"
 #include "run/ring.h"
 #include "verbs.h"
 

@@ -81,7 +81,7 @@ void set_max_errors(const Options& options, BadSamples& bad) {
 }
 
 Loader make_loader(const Options& options) {
-  What what{open_source(options.data), pipeline_argument(options.pipeline), options.batch};
+  What what{open_data(options.data), pipeline_argument(options.pipeline), options.batch};
   what.shuffle = !options.no_shuffle;
   what.seed = options.seed;
   what.drop_last = options.drop_last;
@@ -265,7 +265,8 @@ void run(const Options& options) {
 void add_run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("run", "Run the loader alone and measure it");
-  verb->add_option("--data", options->data, "Folder, CSV/TSV table, or tar shards")->required();
+  verb->add_option("--data", options->data, "Folder, CSV/TSV table, tar shards, or a store")
+      ->required();
   verb->add_option("--pipeline", options->pipeline,
                    "Preset (imagenet-train, imagenet-val, imagenet…), TOML file, or text")
       ->required();

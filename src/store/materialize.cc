@@ -266,6 +266,7 @@ class Materialization {
                "' cannot be stored; letters, digits and '_' can, 48 at most");
       plan_.fields.push_back(field.name);
     }
+    plan_.label_field = plan_.label_field && sample.find(kLabelField) != nullptr;
     if (plan_.tensors().empty()) refuse("materialize: the samples have no field but a label");
   }
 
