@@ -17,6 +17,7 @@ namespace nb = nanobind;
 void bind_error(nb::module_& m);
 void bind_source(nb::module_& m);
 void bind_pipeline(nb::module_& m);
+void bind_store(nb::module_& m);
 void bind_loader(nb::module_& m);
 void bind_profile(nb::module_& m);
 

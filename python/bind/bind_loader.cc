@@ -9,9 +9,9 @@
 #include <chrono>
 
 #include "bind.h"
+#include "core/machine.h"
 #include "cutwater/hold.h"
 #include "cutwater/loader.h"
-#include "core/machine.h"
 
 namespace cutwater::python {
 namespace {

@@ -144,9 +144,9 @@ nb::dict run_sample(const Pipeline& pipeline, const Source& source, SampleId id,
                     std::uint32_t epoch, std::uint64_t seed, bool fuse) {
   if (upto < source.cut())
     throw Error(Code::kInvalidArgument,
-                "the samples are held in memory at cut '" + pipeline.cut_name(source.cut()) +
+                "the samples were prepared up to cut '" + pipeline.cut_name(source.cut()) +
                     "' and cannot be run up to '" + pipeline.cut_name(upto) +
-                    "', which lies before it; ask the data set that in_memory() was called on");
+                    "', which lies before it; ask the data set that they were made of");
   Sample sample;
   {
     nb::gil_scoped_release released;

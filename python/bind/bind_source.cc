@@ -85,6 +85,8 @@ void bind_source(nb::module_& m) {
                      return names;
                    })
       .def_prop_ro("cut", &Source::cut)
+      .def_prop_ro("fingerprint", &Source::fingerprint)
+      .def_prop_ro("pipeline", &Source::pipeline)
       .def_prop_ro("identity", &Source::identity);
 
   m.def(

@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
   cutwater::python::bind_error(m);
   cutwater::python::bind_source(m);
   cutwater::python::bind_pipeline(m);
+  cutwater::python::bind_store(m);
   cutwater::python::bind_loader(m);
   cutwater::python::bind_profile(m);
   m.def("simd_levels", &cutwater::simd_levels, "SIMD levels of this processor, best first.");

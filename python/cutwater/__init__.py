@@ -27,6 +27,7 @@ from cutwater.errors import (
 )
 from cutwater.loader import DataLoader
 from cutwater.profiling import Profile, profile
+from cutwater.stores import materialize, store
 
 __all__ = [
     "Batch",
@@ -49,8 +50,10 @@ __all__ = [
     "__version__",
     "files",
     "folder",
+    "materialize",
     "memory",
     "parse",
     "profile",
+    "store",
     "tar",
 ]

@@ -11,7 +11,7 @@ from typing import Any, Literal, SupportsIndex
 
 from cutwater import _core
 from cutwater._ops import Ops
-from cutwater.errors import InvalidArgument, OutOfRange, WrongType
+from cutwater.errors import InvalidArgument, OutOfRange, StaleStore, WrongType
 
 PathLike = str | os.PathLike[str]
 Buffer = Any  # bytes, bytearray, memoryview, a NumPy array…: whatever has the buffer protocol
@@ -84,12 +84,20 @@ class Dataset(Ops):
         return Dataset(self._source, self._pipeline.then(op, plain))
 
     def apply(self, pipeline: _core.Pipeline | str) -> Dataset:
-        """A bare source with a whole pipeline: a ``Pipeline``, its text, or a preset's name."""
-        if len(self._pipeline) > 0:
+        """A bare source with a whole pipeline: a ``Pipeline``, its text, or a preset's name.
+
+        A store is a bare source, too: the pipeline must begin with the ops that it was made by.
+        """
+        if str(self._pipeline) != self._source.pipeline:
             raise InvalidArgument(
                 f"apply: this data set already has ops ({self._pipeline}); apply goes on a bare source"
             )
         chosen = _core.parse(pipeline) if isinstance(pipeline, str) else pipeline
+        cut, made_by = self._source.cut, self._source.fingerprint
+        if cut > chosen.last_cut or (made_by and chosen.fingerprint(cut) != made_by):
+            raise StaleStore(
+                f"apply: the samples were prepared by '{self._source.pipeline}', which is not how '{chosen}' begins"
+            )
         return Dataset(self._source, chosen)
 
     def __len__(self) -> int:
