@@ -15,6 +15,8 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(36);
   cutwater::cli::add_run(app);
   cutwater::cli::add_profile(app);
+  cutwater::cli::add_plan(app);
+  cutwater::cli::add_report(app);
   cutwater::cli::add_ops(app);
   cutwater::cli::add_materialize(app);
   cutwater::cli::add_verify(app);

@@ -9,6 +9,8 @@ namespace cutwater::cli {
 
 void add_run(CLI::App& app);
 void add_profile(CLI::App& app);
+void add_plan(CLI::App& app);
+void add_report(CLI::App& app);
 void add_ops(CLI::App& app);
 void add_materialize(CLI::App& app);
 void add_verify(CLI::App& app);

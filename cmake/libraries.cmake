@@ -6,7 +6,6 @@ function(cutwater_need FOUND WHAT PACKAGE)
 endfunction()
 
 find_package(Threads REQUIRED)
-find_package(nlohmann_json REQUIRED)
 find_package(JPEG)
 cutwater_need(JPEG_FOUND "libjpeg-turbo" libjpeg-dev)
 find_package(ZLIB)
