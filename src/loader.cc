@@ -426,7 +426,7 @@ LoaderStats Loader::stats() const {
   for (auto& [id, failure] : work.substituted) stats.substituted.push_back(std::move(failure));
   stats.ops = op_times(my.what, my.options.fuse, work);
   if (my.cached) {
-    stats.cache = my.cached->report();
+    stats.cache = my.cached->report(work.kept, work.not_kept);
     stats.cache->seconds = seconds(work.keeper_ns);
   }
   stats.bound_by = bottleneck(stats);

@@ -44,20 +44,17 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, bool fuse)
 }
 
 std::optional<Sample> CachedForms::find(SampleId id, const ReadContext& into) {
-  if (const CacheValue value = cache_->get(key(id))) {
-    try {
-      Sample sample = read_form({value.bytes(), value.hold(), &into.pool, into.reserve,
-                                 into.pool.limit_bytes(), checksum()},
-                                id, choice_.cut);
-      hits_.fetch_add(1, std::memory_order_relaxed);
-      return sample;
-    } catch (const Error& error) {
-      if (error.code() != Code::kBadSample) throw;
-      damaged_.fetch_add(1, std::memory_order_relaxed);
-    }
+  const CacheValue value = cache_->get(key(id));
+  if (!value) return std::nullopt;
+  try {
+    return read_form({value.bytes(), value.hold(), &into.pool, into.reserve,
+                      into.pool.limit_bytes(), checksum()},
+                     id, choice_.cut);
+  } catch (const Error& error) {
+    if (error.code() != Code::kBadSample) throw;
+    damaged_.fetch_add(1, std::memory_order_relaxed);
+    return std::nullopt;
   }
-  misses_.fetch_add(1, std::memory_order_relaxed);
-  return std::nullopt;
 }
 
 // As long as there is room for a sample of the usual size: to stop at a cut in vain costs time.
@@ -81,13 +78,13 @@ void CachedForms::keep(const Sample& sample) {
   kept_.fetch_add(1, std::memory_order_relaxed);
 }
 
-CacheReport CachedForms::report() const {
+CacheReport CachedForms::report(std::int64_t hits, std::int64_t misses) const {
   const CacheStats all = cache_->stats();
   CacheReport report;
-  report.hits = hits_;
-  report.misses = misses_;
+  report.hits = hits;
+  report.misses = misses;
   report.damaged = damaged_;
-  report.forms.push_back({cut_name_, kept_, hits_, static_cast<std::size_t>(kept_bytes_)});
+  report.forms.push_back({cut_name_, kept_, hits, static_cast<std::size_t>(kept_bytes_)});
   report.entries = all.entries;
   report.bytes = all.bytes;
   report.limit = all.limit;

@@ -37,7 +37,8 @@ class CachedForms final : public FormKeeper {
   std::optional<Cut> wants(SampleId id) override;
   void keep(const Sample& sample) override;
 
-  CacheReport report() const;
+  // `hits` and `misses` of the engine, which knows what became of them.
+  CacheReport report(std::int64_t hits, std::int64_t misses) const;
 
  private:
   CacheKey key(SampleId id) const { return {space_, id, 0}; }
@@ -48,7 +49,7 @@ class CachedForms final : public FormKeeper {
   const CutChoice choice_;
   const std::string cut_name_;
   const CacheSpace space_;
-  std::atomic<std::int64_t> hits_{0}, misses_{0}, damaged_{0};
+  std::atomic<std::int64_t> damaged_{0};
   std::atomic<std::int64_t> offered_{0}, offered_bytes_{0}, kept_{0}, kept_bytes_{0};
 };
 

@@ -55,6 +55,7 @@ struct Work {
   std::uint64_t bytes_read = 0;
   OpTime read;
   std::uint64_t reads_queued = 0;            // that went through the ring
+  std::int64_t kept = 0, not_kept = 0;       // samples that the keeper had, and had not
   std::uint64_t keeper_ns = 0;               // looking for samples, and keeping them
   std::map<Route, std::vector<OpTime>> ops;  // of each route, indexed by a group's first step
   std::uint64_t worker_wait_ns = 0, consumer_wait_ns = 0;

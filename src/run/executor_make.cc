@@ -40,6 +40,8 @@ class Executor::TicketSlots final : public SlotProvider {
 void Work::move_to(Work& sum) {
   sum.bytes_read += std::exchange(bytes_read, 0);
   sum.reads_queued += std::exchange(reads_queued, 0);
+  sum.kept += std::exchange(kept, 0);
+  sum.not_kept += std::exchange(not_kept, 0);
   sum.keeper_ns += std::exchange(keeper_ns, 0);
   sum.worker_wait_ns += std::exchange(worker_wait_ns, 0);
   const auto move_time = [](OpTime& from, OpTime& to) {
@@ -136,6 +138,7 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
     ~AtEnd() { hold.give_back(); }
     GateHold& hold;
   } at_end{task.hold};
+  ++(from == From::kKeeper ? work.kept : work.not_kept);
   try {
     if (!brought) return brought;
     Sample sample = std::move(brought).value();

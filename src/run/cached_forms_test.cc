@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loader with a cache: the same stream as without, in less work and within the budget.
+#include "run/cached_forms.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cutwater/hold.h"
+#include "run/test_loader.h"
+
+namespace cutwater {
+namespace {
+
+using test::faulty;
+using test::FaultySource;
+using test::MemorySource;
+using test::Seen;
+using test::test_table;
+using test::what_from;
+using test::with_threads;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+constexpr std::string_view kChain = "pixels(40, 30) | window(1, 1, 20, 13) | jitter | opaque";
+constexpr std::string_view kStill = "pixels(40, 30) | window(1, 1, 20, 13) | opaque";
+constexpr std::int64_t kSamples = 41;
+constexpr std::size_t kPlenty = std::size_t{4} << 20;
+
+std::shared_ptr<FaultySource> source(std::set<SampleId> bad = {}) {
+  return faulty(kSamples, std::move(bad));
+}
+
+What what_of(std::shared_ptr<const Source> from, std::string_view chain = kChain) {
+  What what = what_from(std::move(from), 4, chain);
+  what.shuffle = true;
+  what.seed = 5;
+  return what;
+}
+
+HowFast cached(std::size_t limit, std::string cut, std::string codec = "none", int threads = 2) {
+  HowFast how = with_threads(threads);
+  how.cache = {memory_cache(limit), std::move(cut), std::move(codec)};
+  return how;
+}
+
+std::vector<Seen> stream(const What& what, const HowFast& how = with_threads(2), int epochs = 3) {
+  Loader loader(what, how);
+  return test::epochs(loader, epochs);
+}
+
+TEST(CachedForms, EveryCutCodecBudgetAndThreadCountGivesTheSameStream) {
+  for (const std::string_view chain : {kChain, kStill}) {
+    const What what = what_of(source(), chain);
+    const std::vector<Seen> expected = stream(what);
+    for (Cut cut = 0; cut <= what.pipeline.frontier(); ++cut)
+      for (const char* codec : {"none", "lz4", "zstd:1", "delta-zstd:1", "shuffle-zstd:1"})
+        for (const std::size_t limit : {std::size_t{100}, std::size_t{20'000}, kPlenty})
+          for (const int threads : {1, 3})
+            EXPECT_EQ(stream(what, cached(limit, std::to_string(cut), codec, threads)), expected)
+                << chain << " cut " << cut << " " << codec << " " << limit;
+    EXPECT_EQ(stream(what, cached(kPlenty, "")), expected);
+  }
+}
+
+TEST(CachedForms, TheReadyOrderHasTheSameSamples) {
+  What what = what_of(source());
+  const auto samples = [](const std::vector<Seen>& batches) {
+    std::multiset<std::pair<SampleId, std::vector<std::uint8_t>>> all;
+    for (const Seen& batch : batches)
+      for (std::size_t i = 0; i < batch.ids.size(); ++i) {
+        const std::size_t size = batch.fields[0].size() / batch.ids.size();
+        const auto* const begin = batch.fields[0].data() + i * size;
+        all.insert({batch.ids[i], {begin, begin + size}});
+      }
+    return all;
+  };
+  const auto expected = samples(stream(what));
+  what.order = Order::kReady;
+  for (const std::size_t limit : {std::size_t{20'000}, kPlenty})
+    EXPECT_EQ(samples(stream(what, cached(limit, "pixels", "none", 3))), expected);
+}
+
+// One thread: several may read a sample twice, at the end of an epoch and the beginning of the next.
+TEST(CachedForms, WhatIsKeptIsNotReadAgain) {
+  const auto from = source();
+  Loader loader(what_of(from), cached(kPlenty, "window", "none", 1));
+  test::epochs(loader, 4);
+  loader.close();
+  EXPECT_EQ(from->reads().size(), static_cast<std::size_t>(kSamples));
+  const CacheReport cache = *loader.stats().cache;
+  EXPECT_EQ(cache.misses, kSamples);
+  EXPECT_GE(cache.hits, 3 * kSamples);
+  EXPECT_EQ(cache.entries, kSamples);
+  EXPECT_EQ(cache.cut, "window");
+  ASSERT_EQ(cache.forms.size(), 1u);
+  EXPECT_EQ(cache.forms[0].cut, "window");
+  EXPECT_EQ(cache.forms[0].entries, kSamples);
+  EXPECT_EQ(cache.forms[0].hits, cache.hits);
+  EXPECT_GE(cache.forms[0].bytes, static_cast<std::size_t>(kSamples * 20 * 13 * 3));
+}
+
+TEST(CachedForms, APartThatFitsIsKeptAndTheRestRunsInOnePart) {
+  const auto from = source();
+  Loader loader(what_of(from), cached(20'000, "window"));
+  test::epochs(loader, 4);
+  loader.close();
+  const LoaderStats stats = loader.stats();
+  EXPECT_GT(stats.cache->entries, 10);
+  EXPECT_LT(stats.cache->entries, kSamples);
+  EXPECT_LE(stats.cache->bytes, 20'000u);
+  EXPECT_LE(stats.cache->misses, static_cast<std::int64_t>(from->reads().size()));
+  EXPECT_GE(stats.cache->hits + stats.cache->misses, 4 * kSamples);
+}
+
+TEST(CachedForms, TimesOfOpsAddUpWhateverWayASampleWent) {
+  const What what = what_of(source());
+  Loader loader(what, cached(20'000, "window"));
+  test::epochs(loader, 3);
+  loader.close();
+  const LoaderStats stats = loader.stats();
+  const std::int64_t made = stats.cache->hits + stats.cache->misses;
+  ASSERT_EQ(stats.ops.size(), what.pipeline.steps().size());
+  for (const NamedOpTime& op : stats.ops)
+    EXPECT_EQ(static_cast<std::int64_t>(op.calls),
+              op.name == "pixels" || op.name == "window" ? stats.cache->misses : made)
+        << op.name;
+}
+
+TEST(CachedForms, BadSamplesAreAsBadAsWithout) {
+  for (const OnError policy : {OnError::kSkip, OnError::kSubstitute}) {
+    What what = what_of(source({0, 3, 4, 5, 39, 40}));
+    what.bad_samples.policy = policy;
+    Loader plain(what, with_threads(2));
+    const std::vector<Seen> expected = test::epochs(plain, 3);
+    for (const std::size_t limit : {std::size_t{20'000}, kPlenty}) {
+      Loader loader(what, cached(limit, "window"));
+      EXPECT_EQ(test::epochs(loader, 3), expected);
+      const LoaderStats a = plain.stats(), b = loader.stats();
+      ASSERT_EQ(a.skipped.size(), b.skipped.size());
+      ASSERT_EQ(a.substituted.size(), b.substituted.size());
+      for (std::size_t i = 0; i < a.skipped.size(); ++i)
+        EXPECT_EQ(a.skipped[i].message(), b.skipped[i].message());
+    }
+  }
+  const What bad = what_of(source(), "pixels(4, 4) | refuses | jitter");
+  const auto reason = [&](const HowFast& how) -> std::string {
+    try {
+      stream(bad, how);
+    } catch (const Error& error) {
+      return error.failure().op + ": " + error.failure().reason;
+    }
+    return "none";
+  };
+  EXPECT_EQ(reason(cached(kPlenty, "refuses", "none", 1)), reason(with_threads(1)));
+}
+
+TEST(CachedForms, AStateSavedWithoutGoesOnWith) {
+  const What what = what_of(source());
+  Loader plain(what, with_threads(2)), loader(what, cached(kPlenty, "pixels", "lz4"));
+  test::epochs(loader, 1);
+  plain.begin();
+  for (int i = 0; i < 3; ++i) (void)plain.next();
+  loader.restore(plain.state());
+  const std::vector<Seen> expected = test::rest_of_epoch(plain);
+  loader.begin();
+  EXPECT_EQ(test::rest_of_epoch(loader), expected);
+}
+
+TEST(CachedForms, TwoPipelinesInOneCacheNeverMeet) {
+  const auto from = source();
+  const What one = what_of(from, "pixels(20, 20) | opaque"),
+             two = what_of(from, "pixels(20, 21) | opaque");
+  const std::vector<Seen> first = stream(one), second = stream(two);
+  const HowFast how = cached(kPlenty, "pixels");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(stream(one, how), first);
+    EXPECT_EQ(stream(two, how), second);
+  }
+  EXPECT_EQ(how.cache.cache->stats().entries, 2 * kSamples);
+}
+
+TEST(CachedForms, ASecondLoaderFindsWhatTheFirstHasKept) {
+  const auto from = source();
+  const HowFast how = cached(kPlenty, "window");
+  const std::vector<Seen> first = stream(what_of(from), how, 1);
+  const std::size_t reads = from->reads().size();
+  EXPECT_EQ(stream(what_of(from), how, 1), first);
+  EXPECT_EQ(from->reads().size(), reads);
+}
+
+TEST(CachedForms, LittleMemoryIsEnough) {
+  const auto from = std::make_shared<MemorySource>(30, 200'000);
+  const What what = what_of(from, "pixels(300, 200) | window(5, 5, 250, 150) | jitter");
+  HowFast how = with_threads(4);
+  how.memory_limit = std::size_t{1} << 20;
+  const std::vector<Seen> expected = stream(what, how);
+  for (const char* cut : {"source", "pixels", "window"})
+    for (const char* codec : {"none", "lz4"})
+      for (const std::size_t limit : {std::size_t{1} << 20, std::size_t{16} << 20}) {
+        how.cache = {memory_cache(limit), cut, codec};
+        EXPECT_EQ(stream(what, how), expected);
+      }
+}
+
+TEST(CachedForms, AHeldSourceIsKeptAtItsCutOrALaterOne) {
+  const What what = what_of(source());
+  const std::vector<Seen> expected = stream(what);
+  What held = what;
+  held.source = hold_in_memory(what.source, what.pipeline, 1);
+  for (const char* cut : {"pixels", "window", ""})
+    EXPECT_EQ(stream(held, cached(kPlenty, cut)), expected);
+  EXPECT_THAT([&] { stream(held, cached(kPlenty, "source")); },
+              ThrowsMessage<Error>(HasSubstr("stands at cut 1 ('pixels') already")));
+}
+
+TEST(CachedForms, FreshCutsUnknownCutsAndUnknownCodecsAreRefused) {
+  const What what = what_of(source());
+  EXPECT_THAT([&] { stream(what, cached(kPlenty, "jitter")); },
+              ThrowsMessage<Error>(HasSubstr("past the frontier, cut 2 ('window')")));
+  EXPECT_THAT([&] { stream(what, cached(kPlenty, "resize")); },
+              ThrowsMessage<Error>(HasSubstr("no cut 'resize'")));
+  EXPECT_THAT([&] { stream(what, cached(kPlenty, "window", "gzip")); },
+              ThrowsMessage<Error>(HasSubstr("codec 'gzip' is not known")));
+  EXPECT_THAT(
+      [] { (void)cache_named("4000TiB"); },
+      ThrowsMessage<Error>(testing::AllOf(HasSubstr("cache 4000.0 TiB is more than the"),
+                                          HasSubstr("of memory that this process may use"))));
+}
+
+// Whoever has no room for pixels keeps the stored bytes, which are fewer.
+TEST(CachedCut, PrefersTheCutThatSavesMostWithinTheRoom) {
+  const What what = what_of(std::make_shared<MemorySource>(500, 10), "pixels(200, 300) | jitter");
+  const CutChoice roomy = choose_cached_cut(what, {}, std::size_t{1} << 30, true);
+  EXPECT_EQ(roomy.cut, 1) << roomy.why;
+  EXPECT_THAT(roomy.why, HasSubstr("chosen on 16 samples: it holds all samples"));
+  const CutChoice tight = choose_cached_cut(what, {}, std::size_t{1} << 20, true);
+  EXPECT_THAT(tight.why, HasSubstr(tight.cut == 1 ? "% of the samples" : "all samples"));
+}
+
+TEST(CachedCut, BadSamplesDoNotCount) {
+  std::set<SampleId> all;
+  for (SampleId id = 0; id < kSamples; ++id) all.insert(id);
+  EXPECT_THAT(choose_cached_cut(what_of(source(all)), {}, kPlenty, true).why,
+              HasSubstr("no sample that was tried is good"));
+  all.erase(all.begin(), std::next(all.begin(), 30));
+  EXPECT_THAT(choose_cached_cut(what_of(source(all)), {}, kPlenty, true).why,
+              HasSubstr("chosen on"));
+}
+
+}  // namespace
+}  // namespace cutwater
