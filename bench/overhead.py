@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine itself costs: samples of 10 KB from memory that are only copied into batches.
+"""What the engine itself costs: samples of 0.01 MB that are only copied into batches, from a source in memory and
+from the application cache.
 
 usage: bench/overhead.py [--bytes 10240] [--samples 8192] [--rounds 7] [--workers 1] [--batch 64] [--json OUT]
 
 One process on one core (as many as --workers). Rounds alternate with copying the same bytes in the same order into
-batches by memcpy, which no loader can beat. Prints the median microseconds per sample of each.
+batches by memcpy, which no loader can beat. Prints the median microseconds per sample of each, batches included.
 """
 
 from __future__ import annotations
@@ -36,18 +37,16 @@ def main() -> None:
     rng = np.random.default_rng(1)
     stored = rng.integers(0, 256, (options.samples, options.bytes), np.uint8)
     ds = cw.memory(list(stored), labels=list(range(options.samples)))
-    loader = cw.DataLoader(
-        ds, batch_size=options.batch, shuffle=True, seed=3, num_workers=options.workers, output="numpy"
-    )
+    settings = {"batch_size": options.batch, "shuffle": True, "seed": 3, "num_workers": options.workers}
+    loader = cw.DataLoader(ds, output="numpy", **settings)
+    room = 2 * stored.nbytes + 2**20
+    cached = cw.DataLoader(ds, output="numpy", cache=room, cache_cut="source", **settings)
 
-    cpu: list[float] = []
-
-    def ours() -> float:
+    def ours(feed: cw.DataLoader) -> tuple[float, float]:
         begin, cpu_begin = time.perf_counter(), time.process_time()
-        count = sum(len(batch.ids) for batch in loader)
+        count = sum(len(batch.ids) for batch in feed)
         assert count == options.samples
-        cpu.append(time.process_time() - cpu_begin)
-        return time.perf_counter() - begin
+        return time.perf_counter() - begin, time.process_time() - cpu_begin
 
     order = rng.permutation(options.samples)
     batch = np.empty((options.batch, options.bytes), np.uint8)
@@ -60,25 +59,32 @@ def main() -> None:
             np.take(stored, ids, axis=0, out=batch[: len(ids)], mode="clip")
         return time.perf_counter() - begin
 
-    for warm_up in (ours, copies):
-        warm_up()
-    rounds = [(ours(), copies()) for _ in range(options.rounds)]
-    per_sample = [[1e6 * seconds / options.samples for seconds in each] for each in zip(*rounds, strict=True)]
+    def round_us() -> list[float]:
+        seconds = [*ours(loader), *ours(cached), copies()]
+        return [1e6 * each / options.samples for each in seconds]
+
+    round_us()  # a warm-up, and what fills the cache
+    filled = cached.stats()["cache"]
+    rounds = list(zip(*(round_us() for _ in range(options.rounds)), strict=True))
+    cache = cached.stats()["cache"]
+    assert cache["entries"] == options.samples and cache["misses"] == filled["misses"]
+    names = ["us", "cpu_us", "cache_us", "cache_cpu_us", "memcpy_us"]
     result = {
         "bytes": options.bytes,
         "batch": options.batch,
         "workers": options.workers,
-        "us_per_sample": statistics.median(per_sample[0]),
-        "cpu_us_per_sample": 1e6 * statistics.median(cpu[1:]) / options.samples,
-        "memcpy_us_per_sample": statistics.median(per_sample[1]),
-        "rounds_us": per_sample,
+        **{f"{name}_per_sample": statistics.median(each) for name, each in zip(names, rounds, strict=True)},
+        "rounds_us": dict(zip(names, rounds, strict=True)),
     }
-    print(
-        f"{options.bytes} bytes, batches of {options.batch}, {options.workers} worker(s): "
-        f"{result['us_per_sample']:.2f} us per sample ({min(per_sample[0]):.2f}..{max(per_sample[0]):.2f}), "
-        f"{result['cpu_us_per_sample']:.2f} us of CPU, "
-        f"memcpy alone {result['memcpy_us_per_sample']:.2f} us"
-    )
+    print(f"{options.bytes} bytes, batches of {options.batch}, {options.workers} worker(s), us per sample:")
+    for title, name in (
+        ("from memory", "us"),
+        ("from the application cache", "cache_us"),
+        ("memcpy alone", "memcpy_us"),
+    ):
+        wall, cpu = result["rounds_us"][name], result.get(name.replace("us", "cpu_us") + "_per_sample")
+        of_cpu = f", {cpu:.2f} of CPU" if cpu is not None else ""
+        print(f"  {title:28} {statistics.median(wall):6.2f} ({min(wall):.2f}..{max(wall):.2f}){of_cpu}")
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
 
