@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/units.h"
-#include "run/machine.h"
+#include "core/machine.h"
 
 namespace cutwater::cli {
 

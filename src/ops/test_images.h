@@ -158,6 +158,7 @@ inline const std::vector<Example>& examples() {
   static const std::vector<Kind> kFile = {Kind::kFile}, kEncoded = {Kind::kEncoded},
                                  kImage = {Kind::kImage}, kPixels = {Kind::kImage, Kind::kStack},
                                  kFloats = {Kind::kFloats},
+                                 kPlanes = {Kind::kFloats, Kind::kBytePlanes},
                                  kAny = {Kind::kImage, Kind::kStack, Kind::kFloats,
                                          Kind::kBytePlanes};
   static const std::vector<Example> kExamples = {
@@ -178,6 +179,7 @@ inline const std::vector<Example>& examples() {
       {"five_crop(size=3)", kImage},
       {"five_crop(size=[1, 4])", kImage},
       {"random_crop(size=4)", kImage},
+      {"random_crop(size=[2, 3])", kPlanes},
       {"random_crop(size=[5, 3], pad_if_needed=True, fill=[1, 2, 3], padding_mode=\"edge\")",
        kImage},
       {"random_crop(size=8, pad_if_needed=True, padding_mode=\"reflect\")", kImage},

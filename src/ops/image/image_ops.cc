@@ -21,7 +21,18 @@ TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t chan
   return {DType::kU8, {height, width, channels}, Layout::kPixels};
 }
 
+bool is_planes(const TensorSpec& spec) {
+  return (spec.layout == Layout::kPlanes || spec.layout == Layout::kPlanesLast) &&
+         spec.shape.rank() == 3;
+}
+
+Extent extent_of(const TensorSpec& spec) {
+  if (is_planes(spec)) return {spec.shape[1], spec.shape[2]};
+  return {spec.shape[0], spec.shape[1]};
+}
+
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width) {
+  if (is_planes(spec)) return {spec.dtype, {spec.shape[0], height, width}, spec.layout};
   return image_spec(height, width, spec.shape[2]);
 }
 

@@ -42,10 +42,18 @@ constexpr OpText image_op(std::string_view name, std::string_view doc) {
 // Throws Error(kInvalidArgument) unless the spec is that of an image.
 void require_image(std::string_view op, const TensorSpec& spec);
 
+// Whether it is what to_tensor makes of an image.
+bool is_planes(const TensorSpec& spec);
+// Rows and columns of an image or of planes.
+struct Extent {
+  std::int64_t rows, columns;
+};
+Extent extent_of(const TensorSpec& spec);
+
 // The spec of an image.
 TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t channels);
 
-// The same image with other extents.
+// The same image, or planes, with other extents.
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width);
 
 // Throws Error(kInvalidArgument) unless both sides are in 1..65536.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // random_crop: a window at a drawn place, as torchvision.transforms.RandomCrop. With `padding` it
 // stands for two ops, pad and the crop proper: padding does not draw, so it may be prepared once.
+// Takes images, and planes (after to_tensor) as they are; only images can be padded.
 #include "ops/image/image_ops.h"
 #include "ops/image/window.h"
 
@@ -55,12 +56,13 @@ struct RandomCrop {
   // The drawn corner is that of the padded image, as torchvision's get_params gives it.
   Draw draw(const TensorSpec& in, Rng rng) const {
     const std::int64_t height = size.height, width = size.width_or_square();
-    const std::int64_t rows = in.shape[0] + 2 * border(in.shape[0], height);
-    const std::int64_t columns = in.shape[1] + 2 * border(in.shape[1], width);
+    const Extent image = extent_of(in);
+    const std::int64_t rows = image.rows + 2 * border(image.rows, height);
+    const std::int64_t columns = image.columns + 2 * border(image.columns, width);
     if (rows < height || columns < width)
       throw Error(Code::kBadSample,
                   "window " + to_string(Shape{height, width}) + " does not fit image " +
-                      to_string(Shape{in.shape[0], in.shape[1]}) + "; pad_if_needed=True pads it");
+                      to_string(Shape{image.rows, image.columns}) + "; pad_if_needed=True pads it");
     const auto place = [&](std::int64_t room) {
       return static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(room) + 1));
     };
@@ -69,24 +71,33 @@ struct RandomCrop {
   }
 
   Region window(const TensorSpec& in, const Draw& draw) const {
-    return {draw.top - border(in.shape[0], draw.height),
-            draw.left - border(in.shape[1], draw.width), draw.height, draw.width};
+    const Extent image = extent_of(in);
+    return {draw.top - border(image.rows, draw.height),
+            draw.left - border(image.columns, draw.width), draw.height, draw.width};
   }
   TensorSpec out_spec(const TensorView& in, const Draw&) const {
-    require_image("random_crop", in.spec());
+    if (!is_planes(in.spec()))
+      require_image("random_crop", in.spec());
+    else if (pad_if_needed)
+      throw Error(
+          Code::kInvalidArgument,
+          "random_crop: pad_if_needed pads images, not the planes that to_tensor makes; put "
+          "random_crop before to_tensor");
     return resized(in.spec(), size.height, size.width_or_square());
   }
   Region needs(const TensorSpec& in, const Draw& draw, const Region& out) const {
+    if (is_planes(in)) return whole(in);
     return window_needs(in, window(in, draw), padding_mode, out);
   }
   void apply(const TensorView& in, const Draw& draw, const TensorSpan& out) const {
+    if (is_planes(in.spec())) return copy_planes_window(in, window(in.spec(), draw), out);
     copy_window(in, window(in.spec(), draw), {padding_mode, parse_fill("random_crop", fill)}, out);
   }
 };
 
 }  // namespace
 
-constinit const OpDef kRandomCrop =
-    define_op<RandomCrop>(image_op("random_crop", "Cut a fixed-size window at a random place."));
+constinit const OpDef kRandomCrop = define_op<RandomCrop>(
+    image_op("random_crop", "Cut a fixed-size window at a random place; also after to_tensor."));
 
 }  // namespace cutwater::image

@@ -88,6 +88,20 @@ void copy_window(const TensorView& in, const Region& window, const Outside& outs
   }
 }
 
+void copy_planes_window(const TensorView& in, const Region& window, const TensorSpan& out) {
+  // Channels that stand together in memory are one plane of larger elements.
+  const bool together = in.spec().layout == Layout::kPlanesLast;
+  const std::int64_t rows = in.dim(1), columns = in.dim(2), planes = together ? 1 : in.dim(0);
+  const std::int64_t element =
+      static_cast<std::int64_t>(size_of(in.spec().dtype)) * (together ? in.dim(0) : 1);
+  const auto row_bytes = static_cast<std::size_t>(window.width * element);
+  std::uint8_t* to = out.bytes();
+  for (std::int64_t plane = 0; plane < planes; ++plane)
+    for (std::int64_t y = window.top; y < window.top + window.height; ++y, to += row_bytes)
+      std::memcpy(to, in.bytes() + ((plane * rows + y) * columns + window.left) * element,
+                  row_bytes);
+}
+
 Region window_needs(const TensorSpec& in, const Region& window, Padding mode, const Region& out) {
   const auto [top, rows] = places_read(window.top + out.top, out.height, in.shape[0], mode);
   const auto [left, columns] = places_read(window.left + out.left, out.width, in.shape[1], mode);

@@ -27,6 +27,9 @@ std::int64_t source_place(std::int64_t place, std::int64_t length, Padding mode)
 void copy_window(const TensorView& in, const Region& window, const Outside& outside,
                  const TensorSpan& out);
 
+// The same for planes, whole ones. REQUIRES: the window lies inside.
+void copy_planes_window(const TensorView& in, const Region& window, const TensorSpan& out);
+
 // The part of the input that copy_window reads for this part of its output.
 Region window_needs(const TensorSpec& in, const Region& window, Padding mode, const Region& out);
 
