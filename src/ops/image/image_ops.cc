@@ -23,16 +23,21 @@ TensorSpec image_spec(std::int64_t height, std::int64_t width, std::int64_t chan
 
 bool is_planes(const TensorSpec& spec) {
   return (spec.layout == Layout::kPlanes || spec.layout == Layout::kPlanesLast) &&
-         spec.shape.rank() == 3;
+         spec.shape.rank() >= 3;
 }
 
 Extent extent_of(const TensorSpec& spec) {
-  if (is_planes(spec)) return {spec.shape[1], spec.shape[2]};
+  if (is_planes(spec)) return {spec.shape.from_end(2), spec.shape.from_end(1)};
   return {spec.shape[0], spec.shape[1]};
 }
 
 TensorSpec resized(const TensorSpec& spec, std::int64_t height, std::int64_t width) {
-  if (is_planes(spec)) return {spec.dtype, {spec.shape[0], height, width}, spec.layout};
+  if (is_planes(spec)) {
+    TensorSpec planes = spec;
+    planes.shape[spec.shape.rank() - 2] = height;
+    planes.shape[spec.shape.rank() - 1] = width;
+    return planes;
+  }
   return image_spec(height, width, spec.shape[2]);
 }
 

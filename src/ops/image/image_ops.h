@@ -42,7 +42,7 @@ constexpr OpText image_op(std::string_view name, std::string_view doc) {
 // Throws Error(kInvalidArgument) unless the spec is that of an image.
 void require_image(std::string_view op, const TensorSpec& spec);
 
-// Whether it is what to_tensor makes of an image.
+// Whether it is what to_tensor makes of an image, or of several.
 bool is_planes(const TensorSpec& spec);
 // Rows and columns of an image or of planes.
 struct Extent {

@@ -90,10 +90,11 @@ void copy_window(const TensorView& in, const Region& window, const Outside& outs
 
 void copy_planes_window(const TensorView& in, const Region& window, const TensorSpan& out) {
   // Channels that stand together in memory are one plane of larger elements.
-  const bool together = in.spec().layout == Layout::kPlanesLast;
-  const std::int64_t rows = in.dim(1), columns = in.dim(2), planes = together ? 1 : in.dim(0);
-  const std::int64_t element =
-      static_cast<std::int64_t>(size_of(in.spec().dtype)) * (together ? in.dim(0) : 1);
+  const Shape& shape = in.spec().shape;
+  const std::int64_t rows = shape.from_end(2), columns = shape.from_end(1);
+  const std::int64_t together = in.spec().layout == Layout::kPlanesLast ? shape.from_end(3) : 1;
+  const std::int64_t planes = shape.elements() / (rows * columns * together);
+  const std::int64_t element = static_cast<std::int64_t>(size_of(in.spec().dtype)) * together;
   const auto row_bytes = static_cast<std::size_t>(window.width * element);
   std::uint8_t* to = out.bytes();
   for (std::int64_t plane = 0; plane < planes; ++plane)
