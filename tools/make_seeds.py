@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -189,6 +190,35 @@ def kept_hints() -> Seeds:
         yield str(count), b"CWHINTS1" + bytes(40) + count.to_bytes(8, "little") + entries
 
 
+def profiles() -> Seeds:
+    """Which file, then its content, as src/profile/FORMAT.md has it; the others are those of the target."""
+    rates = {"reads_per_s": 1, "bytes_per_s": 2}
+    storage = {"cold_random": rates, "cold_sequential": rates, "warm_file_s": 5, "warm_part_s": 6}
+    names = ("source", "pixels", "jitter")
+    columns = ("bytes", "op_s", "prefix_s", "finish_s", "first_s", "memory_s")
+    variants = ("variant_bytes", "variant_encode_s", "variant_decode_s")
+    meta = {
+        "format": "cutwater profile",
+        "version": 1,
+        **dict.fromkeys(("data", "pipeline", "fingerprint", "source_identity"), "x"),
+        **{"data_samples": 10, "samples": 2, "seconds": 12, "threads": 2, "relative_error": 0.25},
+        **{"reads_files": False, "engine_s": 10, "memory_bytes_per_s": 9, "consumer_samples_per_s": None},
+        "storage": {**storage, "warm_per_byte_s": 7, "write_bytes_per_s": 8},
+        "cuts": [
+            {"cut": k, "name": name, "after": name if k else None, "stable": k < 2} for k, name in enumerate(names)
+        ],
+        "variants": [{"cut": cut, "codec": codec} for cut in (0, 1) for codec in ("none", "zstd:3")],
+        "bad": [{"id": 5, "path": "x", "op": "pixels", "reason": "cannot be"}],
+        "files": {name: f"{name}.npy" for name in ("ids", *columns, *variants)},
+    }
+    yield "meta", b"\0" + json.dumps(meta).encode()
+    arrays = [np.array([7, 3]), *(np.ones((2, width)) for width in (3, 3, 2, 2, 2, 4, 4))]
+    for k, array in enumerate(arrays):
+        file = io.BytesIO()
+        np.save(file, array)
+        yield str(k), bytes([k + 1]) + file.getvalue()
+
+
 def pipeline_texts() -> Seeds:
     for k, text in enumerate(PIPELINES):
         yield str(k), text.encode()
@@ -204,6 +234,7 @@ SEEDS = {
     "coefficients": coefficient_forms,
     "entropy_index": entropy_indexes,
     "hints": kept_hints,
+    "profile": profiles,
     "pipeline_text": pipeline_texts,
 }
 

@@ -11,6 +11,7 @@
 #include "cutwater/options.h"   // IWYU pragma: export
 #include "cutwater/pipeline.h"  // IWYU pragma: export
 #include "cutwater/plan.h"      // IWYU pragma: export
+#include "cutwater/profile.h"   // IWYU pragma: export
 #include "cutwater/rng.h"       // IWYU pragma: export
 #include "cutwater/sample.h"    // IWYU pragma: export
 #include "cutwater/source.h"    // IWYU pragma: export

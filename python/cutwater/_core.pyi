@@ -131,6 +131,23 @@ def hold_in_memory(source: Source, pipeline: Pipeline, cut: int, threads: int | 
 def usable_cores() -> int:
     """Cores that this process may use, by cpuset and CFS quota."""
 
+class Profile:
+    """Sizes and times of some samples at every cut."""
+
+    @staticmethod
+    def load(path: str) -> Profile: ...
+
+    def save(self, path: str) -> None: ...
+
+    def table(self) -> str: ...
+
+    def json(self) -> str: ...
+
+    @property
+    def ids(self) -> list[int]: ...
+
+def make_profile(source: Source, pipeline: Pipeline, samples: int | None, max_seconds: float, threads: int | None, seed: int, consumer: float | None) -> Profile: ...
+
 def simd_levels() -> list[str]:
     """SIMD levels of this processor, best first."""
 

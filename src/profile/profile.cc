@@ -21,8 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kEnough = 0.05;
 constexpr std::int64_t kLeastSamples = 16, kMostSamples = 256;
-constexpr std::size_t kGroup = 32;     // samples that are measured together
-constexpr double kStorageShare = 0.9;  // of the time, for samples; the rest is for the storage
+constexpr std::size_t kGroup = 32;    // samples that are measured together
+constexpr double kSampleShare = 0.9;  // of the time; the rest is for storage and memory
 constexpr int kMostThreads = 1024;
 // A thread's books per sample besides reading and ops: a ticket, a slot, the memory gate, the hand
 // over. bench/overhead.py measures 1.8 to 2.0 us for a sample of 10 KB, its copy included; next to
@@ -161,25 +161,23 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
   Measure measure(*source, pipeline, team);
   DistinctIds ids(source->size(), options.seed);
 
-  const double time = kStorageShare * options.max_seconds;
+  const double time = kSampleShare * options.max_seconds;
+  const auto each_s = [&] { return seconds() / static_cast<double>(done()); };
   const auto enough = [&] {
     profile.relative_error = relative_error(profile.cuts[0].finish_s, source->size());
+    if (done() == 0) return false;
     if (done() >= most) return true;
     if (!options.samples && std::ssize(profile.ids) >= kLeastSamples &&
         profile.relative_error <= kEnough)
       return true;
-    // Whether as many again as are done on average in a group will be done in time.
-    const double each = done() > 0 ? seconds() / static_cast<double>(done()) : 0;
-    return seconds() + each * static_cast<double>(team.size()) > time;
+    return seconds() + each_s() * static_cast<double>(team.size()) > time;
   };
-  // Few at first: so few that even slow samples tell soon how long the others will take.
+  // Few at first: even slow samples tell soon how long the others will take.
   std::size_t group = 2 * team.size();
   while (!enough()) {
-    const double each = done() > 0 ? seconds() / static_cast<double>(done()) : 0;
-    if (each > 0) {
-      const auto in_time = static_cast<std::size_t>((time - seconds()) / each);
-      group = std::clamp(in_time, team.size(), std::max(kGroup, team.size()));
-    }
+    if (done() > 0)
+      group = std::clamp(static_cast<std::size_t>((time - seconds()) / each_s()), team.size(),
+                         std::max(kGroup, team.size()));
     std::vector<SampleId> drawn;
     while (drawn.size() < group && done() + std::ssize(drawn) < most) drawn.push_back(ids.next());
     for (const SampleValues& sample : measure.samples(drawn, profile.bad))

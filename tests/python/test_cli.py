@@ -191,7 +191,7 @@ def test_bad_samples_can_be_skipped(tmp_path: Path) -> None:
     assert [status(*run, most) for most in ("0", "0.1", "0.5")] == [1, 1, 0]
 
 
-@pytest.mark.parametrize("verb", [[], ["run"], ["ops"], ["doctor"]])
+@pytest.mark.parametrize("verb", [[], ["run"], ["profile"], ["ops"], ["doctor"]])
 def test_help(verb: list[str]) -> None:
     result = command(*verb, "--help")
     assert (result.returncode, result.stderr) == (0, "") and "--help" in result.stdout
