@@ -38,7 +38,8 @@ class Profile:
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cutwater profile --json`` prints: means per sample, as plain numbers and strings."""
-        return json.loads(self._core.json())
+        report: dict[str, Any] = json.loads(self._core.json())
+        return report
 
     def __repr__(self) -> str:
         return f"<cutwater.Profile of {len(self.ids)} samples>"

@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "cutwater/rng.h"
 #include "profile/thread_clock.h"
 #include "source/stored_bytes.h"
 
@@ -64,9 +63,9 @@ class TemporaryFile {
   double write() {
     if (fd() < 0) return 0;
     std::vector<std::uint8_t> bytes(kWriteBytes);
-    Rng random({0, 0, 0, 0});
-    for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4096) {  // nothing a device might squeeze
-      const std::uint32_t word = random.bits32();
+    std::uint64_t word = 1;
+    for (std::size_t i = 0; i < bytes.size(); i += sizeof word) {  // nothing that could be squeezed
+      word = word * 6364136223846793005U + 1442695040888963407U;
       std::memcpy(bytes.data() + i, &word, sizeof word);
     }
     const auto start = Clock::now();
@@ -196,25 +195,25 @@ ReadCost cold_sequential(const TemporaryFile& file) {
   return cost;
 }
 
-// Parts of an open file that are in the page cache: each, and per byte. Parts lie anywhere in the
-// file, which no cache of the processor holds.
+// Parts of an open file that are in the page cache and, as in an epoch, in no cache of the
+// processor: each part is read once.
 void probe_parts(const TemporaryFile& file, Team& team, Measure& measure, StorageProfile& profile) {
-  constexpr std::size_t kReads = 48;
+  constexpr std::size_t kPart = std::size_t{256} << 10, kStride = 37;  // out of order
+  const std::size_t parts = file.size() / kPart;
   const auto seconds_of = [&](std::size_t bytes) {
-    std::vector<double> laps(kReads * team.size());
-    team.each(laps.size(), [&](std::size_t, std::size_t i) {
-      Rng random({1, 0, i, 0});
-      const std::uint64_t offset = random.below((file.size() - bytes) / kSmall + 1) * kSmall;
+    std::vector<double> laps(parts);
+    team.every([&](std::size_t worker) { measure.rings()[worker].evict_caches(); });
+    team.each(parts, [&](std::size_t, std::size_t i) {
       laps[i] = timed([&] {
         Buffer into = measure.pool()->allocate(bytes);
-        (void)read_at(file.fd(), offset, into.span());
+        (void)read_at(file.fd(), i * kStride % parts * kPart, into.span());
       });
     });
     return median(laps);
   };
-  seconds_of(kLarge);  // pages of the buffers
-  const double small = seconds_of(kSmall), large = seconds_of(kLarge);
-  profile.warm_per_byte_s = std::max(large - small, 0.0) / static_cast<double>(kLarge - kSmall);
+  seconds_of(kPart);  // pages of the buffers
+  const double small = seconds_of(kSmall), large = seconds_of(kPart);
+  profile.warm_per_byte_s = std::max(large - small, 0.0) / static_cast<double>(kPart - kSmall);
   profile.warm_part_s =
       std::max(small - profile.warm_per_byte_s * static_cast<double>(kSmall), 0.0);
 }
