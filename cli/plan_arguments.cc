@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "core/units.h"
 #include "core/machine.h"
+#include "core/units.h"
 
 namespace cutwater::cli {
 

@@ -33,14 +33,15 @@ ordered_json json_of(const CutProfile& cut) {
                         {"bytes", mean(variant.bytes)},
                         {"encode_s", mean(variant.encode_s)},
                         {"decode_s", mean(variant.decode_s)}});
-  return {{"cut", cut.cut},
-          {"name", cut.name},
-          {"after", cut.after},
-          {"stable", cut.stable},
-          {"bytes", mean(cut.bytes)},
-          {"op_s", mean(cut.op_s)},
-          {"finish_s", cut.finish_s.empty() ? ordered_json(nullptr) : mean(cut.finish_s)},
-          {"variants", std::move(variants)}};
+  return {
+      {"cut", cut.cut},
+      {"name", cut.name},
+      {"after", cut.after},
+      {"stable", cut.stable},
+      {"bytes", mean(cut.bytes)},
+      {"op_s", mean(cut.op_s)},
+      {"finish_s", cut.finish_s.empty() ? ordered_json(nullptr) : ordered_json(mean(cut.finish_s))},
+      {"variants", std::move(variants)}};
 }
 
 ordered_json json_of(const Profile& profile) {

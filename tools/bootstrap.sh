@@ -2,7 +2,7 @@
 # Installs what is missing, by package name; silent and quick when all is there.
 # usage: tools/bootstrap.sh build|test
 #   build   compilers, codecs, a virtual environment in .venv with what building needs
-#   test    also clang, sanitizers, torch and torchvision, and .venvs/pillow12
+#   test    also clang, sanitizers, a browser, torch and torchvision, and .venvs/pillow12
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-build}
@@ -12,7 +12,8 @@ packages=(g++ cmake ninja-build ccache make python3 python3-venv python3-dev
           libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libxxhash-dev liburing-dev
           libzstd-dev liblz4-dev)
 if [ "$what" = test ]; then
-  packages+=(clang clang-format clang-tidy libclang-rt-14-dev libgtest-dev libgmock-dev)
+  packages+=(clang clang-format clang-tidy libclang-rt-14-dev libgtest-dev libgmock-dev
+             chromium)
 fi
 
 missing=()

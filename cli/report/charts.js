@@ -68,7 +68,7 @@ function logScale(low, high, from, to) {
 }
 
 // Ticks of times at round durations.
-const ROUND_TIMES = [1e-3, 1e-2, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 36000, 86400, 259200, 864000, 2592000, 8640000];
+const ROUND_TIMES = [1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 36000, 86400, 259200, 864000, 2592000, 8640000];
 
 function timeScale(low, high, from, to) {
   const scale = logScale(low, high, from, to);
@@ -92,14 +92,18 @@ function table(columns, rows, options = {}) {
   return made;
 }
 
-// Rows of bars, several for each name; `groups` are {name, strong, bars: [{value, text, fill, tip}]}.
-function bars(title, description, groups) {
-  const row = 17, between = 12, left = 112, right = 130, width = 480;
+// Rows of bars, several for each name; `kinds` are [name, fill], `groups` {name, strong, bars: [{value, text, fill, tip}]}.
+function bars(title, kinds, groups) {
+  const row = 17, between = 12, left = 112, right = 118, width = 480, top = 52;
   const most = Math.max(...groups.flatMap((group) => group.bars.map((bar) => bar.value)), 1e-12);
-  const height = 26 + groups.reduce((sum, group) => sum + group.bars.length * row + between, 0);
-  const chart = picture(width, height, title, description);
+  const height = top + groups.reduce((sum, group) => sum + group.bars.length * row + between, 0);
+  const chart = picture(width, height, title, groups.map((group) => `${group.name}: ${group.bars.map((bar) => bar.text).join(", ")}`).join("; "));
   chart.append(label(0, 13, title, {class: "strong"}));
-  let y = 26;
+  let x = 0, y = top;
+  for (const [name, fill] of kinds) {
+    chart.append(svg("rect", {x, y: 24, width: 11, height: 11, rx: 2, fill}), label(x + 17, 33.5, name, {class: "small"}));
+    x += 30 + name.length * 6.4;
+  }
   for (const group of groups) {
     const middle = y + (group.bars.length * row) / 2 + 2;
     chart.append(label(left - 8, middle, short(group.name, 15), {"text-anchor": "end", class: group.strong ? "strong" : ""}));

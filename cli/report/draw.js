@@ -15,6 +15,12 @@ function words(s) {
   return `Store at ${s.cut_name}, ${codec}, ${s.cache === "page" ? "in the page cache" : "from disk"}`;
 }
 
+function brief(s) {
+  const codec = s.codec === "none" ? "" : `, ${s.codec}`;
+  if (s.place === "none") return "Unprepared";
+  return s.place === "memory" ? `Memory cache at ${s.cut_name}${codec}` : `Store at ${s.cut_name}${codec}, ${s.cache === "page" ? "page cache" : "disk"}`;
+}
+
 function tipOf(s) {
   const lines = [words(s), `${duration(s.total_s)} in all: build ${duration(s.build_s)}, first epoch ${duration(s.first_epoch_s)}, then ${duration(s.epoch_s)} each`];
   lines.push(`${number(s.samples_per_s)} samples/s, bound by ${s.bound_by}`);
@@ -38,7 +44,8 @@ function mark(s, x, y, r = 5) {
 function drawChoice() {
   const s = plan.choice;
   document.title = `${words(s)} · Cutwater report`;
-  at("headline").textContent = `Best for ${epochsWord(plan.epochs)}: ${words(s).replace(/^[A-Z]/, (c) => c.toLowerCase())}`;
+  const article = s.place === "none" ? "" : "a ";
+  at("headline").textContent = `Best for ${epochsWord(plan.epochs)}: ${article}${words(s).replace(/^[A-Z]/, (c) => c.toLowerCase())}`;
   at("about").append(
     `${plan.data ? `${plan.data}: ` : ""}${plan.samples.toLocaleString("en")} samples, `, element("code", {}, plan.pipeline),
     `. Predicted from a profile of ${profile.profiled} samples, for ${plan.budget.threads} threads` +
@@ -57,7 +64,7 @@ function drawChoice() {
 }
 
 function drawPipeline() {
-  const cuts = profile.cuts, box = 96, gap = 58, height = 138, top = 38;
+  const cuts = profile.cuts, box = 104, gap = 66, height = 138, top = 38;
   const width = cuts.length * box + (cuts.length - 1) * gap + 4;
   const chart = picture(width, height, "The pipeline", `Cuts: ${cuts.map((c) => c.name).join(", ")}. Chosen: ${words(plan.choice)}`);
   chart.style.maxWidth = `${width * 1.25}px`;
@@ -65,9 +72,9 @@ function drawPipeline() {
   cuts.forEach((cut, k) => {
     const x = 2 + k * (box + gap), chosen = plan.choice.place !== "none" && cut.cut === plan.choice.cut;
     if (k > 0) {
-      const end = x - 4, start = x - gap + 3, y = top + 29;
+      const end = x - 4, start = x - gap + 3, y = top + 29, frontier = cuts[k - 1].stable && !cut.stable;
       chart.append(svg("path", {d: `M${start} ${y}H${end}m-6 -4l6 4l-6 4`, stroke: "var(--muted)", fill: "none", "stroke-width": 1.4}));
-      chart.append(label((start + end) / 2 - 2, y - 9, duration(cut.op_s), {"text-anchor": "middle", class: "small"}));
+      chart.append(label((start + end) / 2 - (frontier ? 6 : 2), y - 9, duration(cut.op_s), {"text-anchor": "middle", class: "small"}));
     }
     const shape = svg("rect", {x, y: top, width: box, height: 58, rx: 7, fill: chosen ? "var(--best-soft)" : cut.stable ? "var(--stable)" : "var(--fresh)", stroke: chosen ? "var(--best)" : "var(--line)", "stroke-width": chosen ? 2.5 : 1, class: "point"});
     tipped(shape, `${cut.name}: ${size(cut.bytes)} a sample\n${cut.stable ? `stable: the same in every epoch\n${duration(cut.finish_s)} from here to the end` : "fresh: drawn anew in every epoch"}`);
@@ -76,7 +83,7 @@ function drawPipeline() {
     if (chosen) chart.append(label(x + box / 2, top + 76, `${plan.choice.place === "store" ? "store" : "cache"} here`, {"text-anchor": "middle", style: "fill: var(--best); font-weight: 650"}));
     const next = cuts[k + 1];
     if (cut.stable && (!next || !next.stable)) {
-      const line = next ? x + box + gap / 2 - 2 : x + box + 1;
+      const line = next ? x + box + gap - 14 : x + box + 1;
       chart.append(svg("line", {x1: line, x2: line, y1: 16, y2: height - 14, stroke: "var(--warn)", "stroke-dasharray": "5 4", "stroke-width": 1.5}));
       chart.append(label(line - 5, 12, "stable", {"text-anchor": "end", class: "small"}), label(line, height - 2, "frontier", {"text-anchor": next ? "middle" : "end", style: "fill: var(--warn)"}));
       if (next) chart.append(label(line + 5, 12, "fresh: drawn anew in every epoch", {class: "small"}));
@@ -86,17 +93,19 @@ function drawPipeline() {
 }
 
 function drawCuts() {
+  const ops = [["the op before it, alone", "var(--bar)"], ["the rest, from here to the end", "var(--bar-2)"]];
+  const kinds = [["as it is", "var(--bar)"], ["in its smallest codec", "var(--bar-2)"]];
   const smallest = (cut) => cut.variants.reduce((a, b) => (b.bytes < a.bytes ? b : a), {codec: "none", bytes: cut.bytes});
   const chosen = (cut) => plan.choice.place !== "none" && cut.cut === plan.choice.cut;
-  at("bytes").append(bars("Bytes of a sample", "A bar for each cut", profile.cuts.map((cut) => {
+  at("bytes").append(bars("Bytes of a sample at each cut", kinds, profile.cuts.map((cut) => {
     const drawn = [{value: cut.bytes, text: size(cut.bytes), fill: "var(--bar)", tip: `${cut.name}: ${size(cut.bytes)}`}];
     const least = smallest(cut);
     if (least.codec !== "none") drawn.push({value: least.bytes, text: `${size(least.bytes)}, ${least.codec}`, fill: "var(--bar-2)", tip: `${cut.name} in ${least.codec}: ${size(least.bytes)}`});
     return {name: cut.name, strong: chosen(cut), bars: drawn};
   })));
-  at("seconds").append(bars("Time of a sample, one thread", "Bars for each cut: the op before it, and the rest from there", profile.cuts.map((cut) => {
-    const drawn = cut.cut > 0 ? [{value: cut.op_s, text: `${duration(cut.op_s)}, the op alone`, fill: "var(--bar)", tip: `the op before ${cut.name}, alone: ${duration(cut.op_s)}`}] : [];
-    if (cut.finish_s !== null) drawn.push({value: cut.finish_s, text: `${duration(cut.finish_s)}, the rest`, fill: "var(--bar-2)", tip: `from ${cut.name} to the end, as the engine runs it: ${duration(cut.finish_s)}`});
+  at("seconds").append(bars("Time of a sample at each cut, one thread", ops, profile.cuts.map((cut) => {
+    const drawn = cut.cut > 0 ? [{value: cut.op_s, text: duration(cut.op_s), fill: "var(--bar)", tip: `the op before ${cut.name}, alone: ${duration(cut.op_s)}`}] : [];
+    if (cut.finish_s !== null) drawn.push({value: cut.finish_s, text: duration(cut.finish_s), fill: "var(--bar-2)", tip: `from ${cut.name} to the end, as the engine runs it: ${duration(cut.finish_s)}`});
     return {name: cut.name, strong: chosen(cut), bars: drawn};
   })));
   const rows = profile.cuts.flatMap((cut) => (cut.variants.length ? cut.variants : [{codec: "none", bytes: cut.bytes, encode_s: 0, decode_s: 0}]).map((variant) => ({cut, variant})));
@@ -113,10 +122,10 @@ function drawCuts() {
 }
 
 function drawPlane() {
-  const width = 1000, height = 430, left = 74, right = 30, top = 18, bottom = 54, zero = left + 46;
+  const width = 1000, height = 430, left = 74, right = 30, top = 18, bottom = 54, zero = left + 34;
   const spaces = all.map(kept).filter((bytes) => bytes > 0), times = all.map((s) => s.total_s).filter((t) => t > 0);
   const chart = picture(width, height, "Time against space", `${all.length} strategies by the bytes they keep and their total time; the choice is ${words(plan.choice)}`);
-  const x = logScale(Math.min(...spaces, 1e12) / 1.3, Math.max(...spaces, 1) * 1.3, zero + 40, width - right);
+  const x = logScale(Math.min(...spaces, 1e12) / 1.3, Math.max(...spaces, 1) * 1.3, zero + 76, width - right);
   const y = timeScale(Math.min(...times, 1e12) / 1.25, Math.max(...times, 1e-6) * 1.25, height - bottom, top);
   for (const tick of y.ticks) chart.append(svg("line", {x1: left, x2: width - right, y1: y.position(tick), y2: y.position(tick), class: "grid"}), label(left - 8, y.position(tick) + 4, duration(tick), {"text-anchor": "end", class: "small"}));
   if (spaces.length) for (const tick of x.ticks) chart.append(svg("line", {x1: x.position(tick), x2: x.position(tick), y1: top, y2: height - bottom, class: "grid"}), label(x.position(tick), height - bottom + 18, size(tick), {"text-anchor": "middle", class: "small"}));

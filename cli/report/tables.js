@@ -14,7 +14,7 @@ function compared() {
 }
 
 function drawEpochs() {
-  const width = 1000, height = 380, left = 74, right = 285, top = 26, bottom = 46;
+  const width = 1000, height = 380, left = 74, right = 280, top = 26, bottom = 46;
   const lines = compared(), even = plan.choice.break_even_epochs;
   const most = Math.max(20, plan.epochs * 2, even ? Math.min(even * 2, plan.epochs * 20) : 0);
   const chart = picture(width, height, "Total time over epochs", lines.map((s) => `${words(s)}: ${duration(totalAt(s, plan.epochs))} for ${epochsWord(plan.epochs)}`).join("; "));
@@ -38,10 +38,10 @@ function drawEpochs() {
     const line = svg("polyline", {points: points.join(" "), fill: "none", stroke: color, "stroke-width": isChoice(s) ? 3.2 : 1.8, "stroke-dasharray": isChoice(s) ? "" : dashes[k]});
     tipped(line, tipOf(s));
     chart.append(line);
-    ends.push({y: y.position(Math.max(totalAt(s, most), 1e-9)), text: words(s), color, strong: isChoice(s)});
+    ends.push({y: y.position(Math.max(totalAt(s, most), 1e-9)), text: brief(s), color, strong: isChoice(s)});
   });
   spread(ends, 17, height - bottom + 4);
-  for (const end of ends) chart.append(label(width - right + 8, end.y + 4, short(end.text, 44), {class: end.strong ? "strong" : "", style: `fill: ${end.color}`}));
+  for (const end of ends) chart.append(label(width - right + 8, end.y + 4, short(end.text, 38), {class: end.strong ? "strong" : "", style: `fill: ${end.color}`}));
   const cross = 1 + (totalAt(plan.choice, 1) - totalAt(unprepared, 1)) / (unprepared.epoch_s - plan.choice.epoch_s);
   if (!isChoice(unprepared) && cross > 1 && cross < most) {
     const spot = svg("circle", {cx: x.position(cross), cy: y.position(totalAt(plan.choice, cross)), r: 5.5, fill: "var(--card)", stroke: "var(--best)", "stroke-width": 2.5, class: "point"});
@@ -93,10 +93,10 @@ function drawTables() {
 }
 
 function drawMachine() {
-  const names = {cpu: "threads", storage: "storage", memory: "memory rate", consumer: "consumer", memory_space: "memory", disk_space: "disk"};
+  const names = {cpu: "threads", memory: "memory budget", disk: "disk budget"};
   for (const [name, {use, price}] of Object.entries(plan.resources)) {
-    if (use === 0 && price === null) continue;
-    const space = name.endsWith("_space");
+    if (use === 0 && !(price > 0)) continue;
+    const space = name === "memory" || name === "disk";
     const fill = element("i", {style: `width: ${Math.min(100, use * 100)}%`});
     const text = `${space ? `${percent(use)} of the budget` : `busy ${percent(use)} of the time`}${price > 0 ? `; 10 % more would save ${duration(price)}` : ""}`;
     at("resources").append(element("div", {class: `meter ${name === plan.bound_by ? "bound" : ""}`}, element("span", {}, names[name] ?? name), element("div", {class: "track", "aria-hidden": "true"}, fill), element("span", {}, text)));

@@ -72,8 +72,9 @@ struct Strategy {
   double by_product_total_s = 0;
   double samples_per_s = 0;  // in later epochs
   double disk_bytes = 0, memory_bytes = 0;
-  double cached_share = 0;           // of the samples, in the loader's cache
-  std::string bound_by;              // in later epochs: "cpu", "storage", "memory", "consumer"
+  double cached_share = 0;  // of the samples, in the loader's cache
+  // In later epochs: "cpu", "storage", "consumer"; "memory" where a larger cache would be faster.
+  std::string bound_by;
   std::optional<double> money = {};  // with prices
   // The fewest epochs for which it is faster than the unprepared pipeline; unset: never.
   std::optional<std::int64_t> break_even_epochs = {};
@@ -95,8 +96,8 @@ struct RefusedCodec {
 };
 
 struct ResourceUse {
-  std::string name;  // cpu, storage, memory, consumer: rates; memory_space, disk_space: budgets
-  double use = 0;    // rates: share of the time of later epochs; budgets: share that is taken
+  std::string name;  // cpu, storage, consumer: busy some of the time; memory, disk: budgets
+  double use = 0;    // the share of the time of later epochs, or of the budget
   // Seconds of total_s that ten percent more of it would save, the choice made anew. Unset: the
   // resource has no limit or no known rate.
   std::optional<double> price = {};

@@ -20,6 +20,7 @@ void bind_pipeline(nb::module_& m);
 void bind_store(nb::module_& m);
 void bind_loader(nb::module_& m);
 void bind_profile(nb::module_& m);
+void bind_plan(nb::module_& m);
 
 // File names are bytes; Python shows what is not UTF-8 in them as surrogates, as os.fsdecode does.
 std::string file_name(nb::handle text);

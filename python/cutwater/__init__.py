@@ -26,6 +26,7 @@ from cutwater.errors import (
     WrongType,
 )
 from cutwater.loader import DataLoader
+from cutwater.planning import Plan, plan
 from cutwater.profiling import Profile, profile
 from cutwater.stores import materialize, store
 
@@ -41,6 +42,7 @@ __all__ = [
     "NotFound",
     "OutOfRange",
     "Pipeline",
+    "Plan",
     "Profile",
     "SampleError",
     "StaleStore",
@@ -53,6 +55,7 @@ __all__ = [
     "materialize",
     "memory",
     "parse",
+    "plan",
     "profile",
     "store",
     "tar",

@@ -11,8 +11,9 @@
 namespace cutwater {
 namespace {
 
-// What a sample of a store takes beside its bytes: tar and .npy headers, padding, its index row.
-constexpr double kStoreBytesPerSample = 1024;
+// What a sample of a store takes beside its bytes: tar and .npy headers, padding, its label and
+// its row of the index.
+constexpr double kStoreBytesPerSample = 2048;
 
 double mean(const std::vector<double>& column, std::size_t samples, const std::string& what) {
   if (column.size() != samples)
@@ -35,6 +36,7 @@ CutMeans means_of(const CutProfile& cut, std::size_t samples) {
   means.prefix_s = mean(cut.prefix_s, samples, "prefix_s" + at);
   means.finish_s = mean(cut.finish_s, samples, "finish_s" + at);
   means.first_s = mean(cut.first_s, samples, "first_s" + at);
+  means.memory_s = mean(cut.memory_s, samples, "memory_s" + at);
   means.variants.push_back({{}, means.bytes, 0, 0});
   for (const VariantProfile& variant : cut.variants) {
     const std::string of = " of " + to_string(variant.codec) + at;
@@ -75,9 +77,8 @@ double Load::longest() const { return *std::max_element(seconds.begin(), seconds
 
 std::string_view Load::bound_by() const {
   // In this order where they are equal: a consumer that is always busy is not waiting for anything.
-  constexpr std::array<std::size_t, 5> kOrder = {kConsumer, kCpu, kReads, kBytes, kCopies};
-  constexpr std::array<std::string_view, 5> kNames = {"cpu", "storage", "storage", "memory",
-                                                      "consumer"};
+  constexpr std::array<std::size_t, 4> kOrder = {kConsumer, kCpu, kReads, kBytes};
+  constexpr std::array<std::string_view, 4> kNames = {"cpu", "storage", "storage", "consumer"};
   const double most = longest();
   for (const std::size_t r : kOrder)
     if (seconds[r] >= most) return kNames[r];
@@ -99,8 +100,6 @@ CostModel::CostModel(const Profile& profile)
   }
   if (cuts_.empty())
     throw Error(Code::kInvalidArgument, "the profile says that its cut 0 is not stable");
-  const CutProfile& last = profile.cuts.back();
-  last_bytes_ = mean(last.bytes, samples, "bytes at cut '" + last.name + "'");
   const double good = static_cast<double>(samples);
   samples_ = static_cast<double>(profile.data_samples) * good /
              (good + static_cast<double>(profile.bad.size()));
@@ -119,7 +118,6 @@ double CostModel::part_read_s(double bytes) const {
 Load CostModel::delivered(double cpu_s, const Circumstances& c) const {
   Load load;
   load.seconds[Load::kCpu] = (cpu_s + engine_s_) / c.threads;
-  load.seconds[Load::kCopies] = per(last_bytes_, c.copy_bytes_per_s * c.threads);
   load.seconds[Load::kConsumer] = per(1, c.consumer_samples_per_s);
   return load;
 }
@@ -184,7 +182,7 @@ Strategy CostModel::store(const CutMeans& cut, const VariantMeans& variant, bool
   };
   const bool cold = source_cold(1, 0, true, c);
   Load build = writing(from_source(cut.prefix_s + variant.encode_s, cold, c));
-  build.seconds[Load::kConsumer] = build.seconds[Load::kCopies] = 0;
+  build.seconds[Load::kConsumer] = 0;
   strategy.build_s = samples_ * build.longest();
 
   const auto from_store = [&](double rest_s) {
@@ -224,7 +222,9 @@ Strategy CostModel::memory(const CutMeans& cut, const VariantMeans& variant, con
   const bool first_cold = source_cold(1, 0, true, c);
   const Load fill = from_source(cut.prefix_s + variant.encode_s + cut.first_s, first_cold, c);
   const Load pass = from_source(source.first_s, first_cold, c);
-  const Load hit = delivered(variant.decode_s + cut.finish_s, c);
+  // What was just decoded is in the processor's caches; what is lent as it is comes from memory.
+  const double hit_s = variant.codec.is_none() ? cut.memory_s : variant.decode_s + cut.finish_s;
+  const Load hit = delivered(hit_s, c);
   const auto miss = [&](double share) {
     return from_source(source.finish_s, source_cold(1 - share, share * all_bytes, false, c), c);
   };
@@ -249,6 +249,7 @@ Strategy CostModel::memory(const CutMeans& cut, const VariantMeans& variant, con
   strategy.memory_bytes = best * all_bytes;
   later = mix(hit, miss(best), best);
   finish(strategy, mix(fill, pass, best), later, c);
+  if (best == most && most < 1 && strategy.bound_by != "consumer") strategy.bound_by = "memory";
   if (!(best > 0)) {
     strategy.feasible = false;
     strategy.why_not = "there is no memory for a cache";

@@ -18,7 +18,6 @@ struct Circumstances {
   double disk_bytes = 0, memory_bytes = 0;  // may be infinite
   ReadCost cold;                            // of the device
   double write_bytes_per_s = 0;
-  double copy_bytes_per_s = 0;  // of one thread
   double consumer_samples_per_s = 0;
   Residency residency = Residency::kFits;
   std::optional<Prices> prices = {};
@@ -26,8 +25,8 @@ struct Circumstances {
 
 // Seconds of each resource for one sample, were all of the resource working on such samples.
 struct Load {
-  static constexpr std::size_t kCpu = 0, kReads = 1, kBytes = 2, kCopies = 3, kConsumer = 4;
-  std::array<double, 5> seconds{};
+  static constexpr std::size_t kCpu = 0, kReads = 1, kBytes = 2, kConsumer = 3;
+  std::array<double, 4> seconds{};
 
   double longest() const;
   std::string_view bound_by() const;
@@ -41,7 +40,7 @@ struct VariantMeans {
 struct CutMeans {
   Cut cut = 0;
   std::string name;
-  double bytes = 0, prefix_s = 0, finish_s = 0, first_s = 0;
+  double bytes = 0, prefix_s = 0, finish_s = 0, first_s = 0, memory_s = 0;
   std::vector<VariantMeans> variants;  // "none" first, always there
 };
 
@@ -72,7 +71,7 @@ class CostModel {
 
   std::vector<CutMeans> cuts_;
   StorageProfile storage_;
-  double samples_ = 0, engine_s_ = 0, last_bytes_ = 0;
+  double samples_ = 0, engine_s_ = 0;
   bool reads_files_ = true;
 };
 

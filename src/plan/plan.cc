@@ -36,8 +36,9 @@ Circumstances circumstances(const Profile& profile, const PlanOptions& options) 
   c.disk_bytes = limit(options.disk_bytes);
   c.memory_bytes = limit(options.memory_bytes);
   c.cold = profile.storage.cold_random;
+  // Random reads are no faster than sequential ones.
+  if (!(c.cold.bytes_per_s > 0)) c.cold.bytes_per_s = profile.storage.cold_sequential.bytes_per_s;
   c.write_bytes_per_s = profile.storage.write_bytes_per_s;
-  c.copy_bytes_per_s = profile.memory_bytes_per_s;
   const auto& consumer = options.consumer_samples_per_s ? options.consumer_samples_per_s
                                                         : profile.consumer_samples_per_s;
   c.consumer_samples_per_s = consumer.value_or(0);
@@ -161,16 +162,13 @@ class Planner {
         c.cold.bytes_per_s *= kMore;
         c.write_bytes_per_s *= kMore;
       });
-    uses.push_back({"memory", share(load.seconds[Load::kCopies]), {}});
-    if (base_.copy_bytes_per_s > 0)
-      uses.back().price = saved([](Circumstances& c) { c.copy_bytes_per_s *= kMore; });
     uses.push_back({"consumer", share(load.seconds[Load::kConsumer]), {}});
     if (base_.consumer_samples_per_s > 0)
       uses.back().price = saved([](Circumstances& c) { c.consumer_samples_per_s *= kMore; });
-    uses.push_back({"memory_space", taken(choice().memory_bytes, base_.memory_bytes), {}});
+    uses.push_back({"memory", taken(choice().memory_bytes, base_.memory_bytes), {}});
     if (base_.memory_bytes < kUnlimited)
       uses.back().price = saved([](Circumstances& c) { c.memory_bytes *= kMore; });
-    uses.push_back({"disk_space", taken(choice().disk_bytes, base_.disk_bytes), {}});
+    uses.push_back({"disk", taken(choice().disk_bytes, base_.disk_bytes), {}});
     if (base_.disk_bytes < kUnlimited)
       uses.back().price = saved([](Circumstances& c) { c.disk_bytes *= kMore; });
     return uses;
@@ -283,7 +281,8 @@ std::vector<RefusedCodec> refused_codecs(const CostModel& model) {
 Plan make_plan(const Profile& profile, const PlanOptions& options) {
   check(options);
   const CostModel model(profile);
-  const Planner planner(model, options.policy, circumstances(profile, options));
+  const Circumstances base = circumstances(profile, options);
+  const Planner planner(model, options.policy, base);
   const Ranking& ranking = planner.ranking();
   const bool presto = options.policy != Policy::kNone;
 
@@ -302,15 +301,14 @@ Plan make_plan(const Profile& profile, const PlanOptions& options) {
   if (presto) plan.refused = refused_codecs(model);
   plan.resources = planner.resources();
   plan.what_if = planner.what_if();
-  const StorageProfile& storage = profile.storage;
-  put_into_words(plan, {.draws_first = model.cuts().size() == 1,
-                        .bad_samples = profile.bad.size(),
-                        .cold_unknown = !(storage.cold_random.reads_per_s > 0) &&
-                                        !(storage.cold_random.bytes_per_s > 0),
-                        .write_unknown = !(storage.write_bytes_per_s > 0),
-                        .profile_threads = profile.threads,
-                        .relative_error = profile.relative_error,
-                        .unprepared = ranking.unprepared});
+  put_into_words(plan,
+                 {.draws_first = model.cuts().size() == 1,
+                  .bad_samples = profile.bad.size(),
+                  .cold_unknown = !(base.cold.reads_per_s > 0) && !(base.cold.bytes_per_s > 0),
+                  .write_unknown = !(base.write_bytes_per_s > 0),
+                  .profile_threads = profile.threads,
+                  .relative_error = profile.relative_error,
+                  .unprepared = ranking.unprepared});
   return plan;
 }
 

@@ -50,7 +50,7 @@ TEST(Plan, GoldenFigures) {
   EXPECT_DOUBLE_EQ(plan.choice.total_s, 30);
   EXPECT_DOUBLE_EQ(plan.choice.by_product_total_s, 21 + 9);
   EXPECT_DOUBLE_EQ(plan.choice.samples_per_s, 1000);
-  EXPECT_DOUBLE_EQ(plan.choice.disk_bytes, 1000 * (1e5 + 1024));
+  EXPECT_DOUBLE_EQ(plan.choice.disk_bytes, 1000 * (1e5 + 2048));
   EXPECT_EQ(plan.choice.break_even_epochs, 3);  // 23 s against 30; after 2, 22 against 20
   EXPECT_EQ(plan.choice.bound_by, "cpu");
   const Strategy* unprepared = find(plan, "source", "none", Place::kNone);
@@ -100,7 +100,7 @@ TEST(Plan, ThreadsReadsWritesAndTheConsumerBoundIt) {
   EXPECT_EQ(unprepared->bound_by, "storage");
   const Strategy* page = find(plan, "small", "none", Place::kStore, true);
   ASSERT_NE(page, nullptr);
-  EXPECT_DOUBLE_EQ(page->build_s, 1e9 / 1e7 + 1000 * (1e5 + 1024) / 2e6);
+  EXPECT_DOUBLE_EQ(page->build_s, 1e9 / 1e7 + 1000 * (1e5 + 2048) / 2e6);
   EXPECT_DOUBLE_EQ(page->epoch_s, 1000 * (0.001 + 1e5 * 1e-9 + 0.001 + 0.001) / 4);
   const Strategy* cold = find(plan, "small", "none", Place::kStore, false);
   ASSERT_NE(cold, nullptr);
@@ -164,8 +164,8 @@ TEST(Plan, WhatDoesNotFitIsListedWithItsReason) {
   EXPECT_EQ(plan.choice.place, Place::kNone);
   const Strategy* store = find(plan, "small", "none", Place::kStore);
   ASSERT_NE(store, nullptr);
-  EXPECT_EQ(store->why_not, "needs 101 MB of disk, 100 MB given");
-  EXPECT_THAT(plan.reason, Contains(HasSubstr("needs 101 MB of disk")));
+  EXPECT_EQ(store->why_not, "needs 102 MB of disk, 100 MB given");
+  EXPECT_THAT(plan.reason, Contains(HasSubstr("needs 102 MB of disk")));
 }
 
 TEST(Plan, APipelineThatDrawsFirstHasOnlyItsSourceToPrepare) {

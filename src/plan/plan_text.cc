@@ -70,8 +70,9 @@ std::string what_bounds(const Plan& plan) {
   const Strategy& best = plan.choice;
   std::string text = "After the first epoch it gives " + rate_text(best.samples_per_s) +
                      " samples/s, bound by " + best.bound_by;
+  if (best.bound_by == "memory") text += ", because a larger cache would hold more";
   for (const ResourceUse& use : plan.resources)
-    if (use.name != best.bound_by && use.use >= 0.005 && use.name.find('_') == std::string::npos)
+    if (use.name != best.bound_by && use.use >= 0.005 && use.name != "memory" && use.name != "disk")
       text += "; " + use.name + " is busy " + percent_text(use.use) + " of the time";
   return text + ".";
 }
@@ -92,8 +93,8 @@ std::string why_not_second(const Plan& plan) {
     text += ": its later epochs take " + duration_text(second.epoch_s) + " instead of " +
             duration_text(best.epoch_s) + " each (" + second.bound_by + ")";
   else if (build >= first)
-    text += ": it takes " + duration_text(second.build_s) + " to build instead of " +
-            duration_text(best.build_s);
+    text += ": it takes " + duration_text(second.build_s) + " to build" +
+            (best.build_s > 0 ? " instead of " + duration_text(best.build_s) : "");
   else
     text += ": its first epoch takes " + duration_text(second.first_epoch_s) + " instead of " +
             duration_text(best.first_epoch_s);

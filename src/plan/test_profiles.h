@@ -40,7 +40,7 @@ inline Profile test_profile(std::int64_t samples, const std::vector<TestCut>& cu
     made.bytes = {cut.bytes};
     made.op_s = {0};
     made.prefix_s = {cut.prefix_s};
-    made.finish_s = made.first_s = {cut.finish_s};
+    made.finish_s = made.first_s = made.memory_s = {cut.finish_s};
     made.variants.push_back({{}, {cut.bytes}, {0}, {0}});
     made.variants.insert(made.variants.end(), cut.variants.begin(), cut.variants.end());
     profile.cuts.push_back(made);
@@ -79,8 +79,9 @@ inline Profile random_profile(std::uint64_t seed) {
     cut.bytes = column(1e3, 1e7);
     cut.op_s = cut.prefix_s = k == 0 ? std::vector<double>(samples) : column(1e-5, 1e-1);
     cut.finish_s = column(1e-6, 1e-1);
-    cut.first_s = cut.finish_s;
+    cut.first_s = cut.memory_s = cut.finish_s;
     for (double& s : cut.first_s) s *= between(1, 2);
+    for (double& s : cut.memory_s) s *= between(0.9, 1.2);
     if (!one_in(8)) {
       cut.variants.push_back(
           {{}, cut.bytes, std::vector<double>(samples), std::vector<double>(samples)});

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <limits>
+
+#include "bind.h"
+#include "cutwater/plan.h"
+
+namespace cutwater::python {
+namespace {
+
+Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs,
+          std::optional<std::uint64_t> disk, std::optional<std::uint64_t> memory,
+          std::optional<int> threads, std::optional<double> consumer,
+          const std::string& page_cache) {
+  PlanOptions options;
+  options.policy = policy_named(policy);
+  options.epochs = epochs;
+  options.disk_bytes = disk;
+  options.memory_bytes = memory;
+  options.threads = threads;
+  options.consumer_samples_per_s = consumer;
+  options.residency = residency_named(page_cache);
+  const nb::gil_scoped_release released;
+  return make_plan(profile, options);
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& m) {
+  nb::class_<Plan>(m, "Plan", "Strategies of a profile, ranked.")
+      .def_static("from_json", &plan_from_json, nb::arg("text"))
+      .def("to_json", [](const Plan& plan) { return to_json(plan); })
+      .def(
+          "explain",
+          [](const Plan& plan, std::optional<std::size_t> rows) {
+            return explain(plan, rows.value_or(std::numeric_limits<std::size_t>::max()));
+          },
+          nb::arg("rows").none());
+  m.def("make_plan", &made, nb::arg("profile"), nb::arg("policy"), nb::arg("epochs"),
+        nb::arg("disk").none(), nb::arg("memory").none(), nb::arg("threads").none(),
+        nb::arg("consumer").none(), nb::arg("page_cache"));
+}
+
+}  // namespace cutwater::python

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: which cut to prepare once, in which codec and where, decided from a profile."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any, Literal
+
+from cutwater import _core
+from cutwater.dataset import PathLike, bytes_number, whole_number
+from cutwater.errors import WrongType
+from cutwater.profiling import Profile
+
+_ROWS = 12
+
+
+class Plan:
+    """The strategies of a profile, ranked. Made by ``cutwater.plan``."""
+
+    def __init__(self, core: _core.Plan) -> None:
+        self._core = core
+
+    @staticmethod
+    def load(path: PathLike) -> Plan:
+        """A plan that was written by ``save`` or by ``cutwater plan -o``."""
+        return Plan(_core.Plan.from_json(pathlib.Path(os.fspath(path)).read_text(encoding="utf-8")))
+
+    def save(self, path: PathLike) -> None:
+        """Writes the plan as JSON."""
+        pathlib.Path(os.fspath(path)).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def explain(self, rows: int | None = _ROWS) -> str:
+        """Text: the reason, the best strategies (all of them with ``rows=None``), what would change the choice."""
+        return self._core.explain(None if rows is None else whole_number("rows", rows, 1, 2**31))
+
+    def to_json(self) -> str:
+        """What ``cutwater plan --json`` prints."""
+        return self._core.to_json()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain numbers and strings."""
+        return json.loads(self.to_json())
+
+    @property
+    def choice(self) -> dict[str, Any]:
+        """The best strategy: cut, cut_name, codec, place, cache, and what it is predicted to take."""
+        return self.to_dict()["choice"]
+
+    def __repr__(self) -> str:
+        choice = self.choice
+        return f"<cutwater.Plan: {choice['place']} at {choice['cut_name']!r}, {choice['codec']}>"
+
+
+def plan(
+    profile: Profile | PathLike,
+    *,
+    policy: Literal["auto", "none", "presto"] = "auto",
+    epochs: int = 10,
+    disk: int | str | None = None,
+    memory: int | str | None = None,
+    num_workers: int | None = None,
+    consumer: float | None = None,
+    page_cache: Literal["fits", "warm", "cold"] = "fits",
+) -> Plan:
+    """Decides which cut to prepare once, in which codec and where, so that all epochs are finished soonest.
+
+    profile: a Profile, or the folder of one.
+    policy: "none" prepares nothing; "presto" prepares one cut of all samples; "auto" is the best of them.
+    epochs: that training will take.
+    disk, memory: for a store, and for caches with the page cache, in bytes or as "500GB"; no limit if not given.
+    num_workers: threads; the profile's if not given.
+    consumer: samples per second that training can take.
+    page_cache: it holds what "fits" the memory, is "warm" with all data from the start, or stays "cold".
+    """
+    if not isinstance(profile, (Profile, str, os.PathLike)):
+        raise WrongType(f"profile must be a cutwater.Profile or the folder of one, got {type(profile).__name__}")
+    measured = profile if isinstance(profile, Profile) else Profile.load(profile)
+    return Plan(
+        _core.make_plan(
+            measured._core,
+            policy,
+            whole_number("epochs", epochs, 1, 2**31),
+            bytes_number("disk", disk),
+            bytes_number("memory", memory),
+            None if num_workers is None else whole_number("num_workers", num_workers, 1, 1024),
+            None if consumer is None else float(consumer),
+            page_cache,
+        )
+    )

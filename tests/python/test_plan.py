@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of real profiles, from Python and from the command. The model itself is tested in src/plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import command
+
+import cutwater as cw
+
+TEXT = "decode | resize([24, 24]) | random_horizontal_flip | to_tensor"
+KEYS = {
+    *("cut", "cut_name", "codec", "place", "cache", "build_s", "first_epoch_s", "epoch_s", "total_s"),
+    *("samples_per_s", "disk_bytes", "memory_bytes", "bound_by", "break_even_epochs"),
+}
+
+
+@pytest.fixture(scope="module")
+def profile(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plan") / "profile"
+    cw.profile(cw.folder(photos).apply(TEXT), samples=8).save(path)
+    return path
+
+
+def plan_json(profile: Path, *more: object) -> dict[str, Any]:
+    result = command("plan", "--profile", profile, "--json", *more)
+    assert (result.returncode, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def test_json_has_what_it_promises(profile: Path) -> None:
+    plan = plan_json(profile, "--epochs", 5)
+    promised = {"policy", "samples_per_s", "bound_by", "total_s", "choice", "alternatives", "resources"}
+    assert promised <= plan.keys()
+    assert (plan["policy"], plan["epochs"], plan["samples"]) == ("auto", 5, 23)
+    for row in [plan["choice"], *plan["alternatives"]]:
+        assert row.keys() >= KEYS | {"feasible", "why_not"}
+        assert row["total_s"] == pytest.approx(row["build_s"] + row["first_epoch_s"] + 4 * row["epoch_s"])
+    assert set(plan["resources"]) == {"cpu", "storage", "memory", "disk", "consumer"}
+    assert all(use.keys() == {"use", "price"} for use in plan["resources"].values())
+    # One row for each cut up to the frontier, in each place.
+    rows = {(row["cut_name"], row["place"], row["cache"]) for row in plan["alternatives"] + [plan["choice"]]}
+    for cut in ("source", "entropy", "decode", "resize"):
+        assert {(cut, "store", "page"), (cut, "store", "none"), (cut, "memory", "application")} <= rows
+
+
+def test_python_and_the_command_agree(profile: Path, tmp_path: Path) -> None:
+    from_python = cw.plan(profile, epochs=7, disk="1GB", memory="2GB", num_workers=3, consumer=1000, page_cache="warm")
+    options = ["--epochs", 7, "--disk", "1GB", "--memory", "2GB", "--threads", 3, "--consumer", 1000]
+    written = tmp_path / "plan.json"
+    from_command = plan_json(profile, *options, "--page-cache", "warm", "-o", written)
+    assert from_python.to_dict() == from_command == json.loads(written.read_text())
+    assert from_python.choice == from_command["choice"]
+    assert cw.Plan.load(written).to_json() == from_python.to_json()
+    assert from_python.explain() in command("plan", "--profile", profile, *options, "--page-cache", "warm").stdout
+    again = tmp_path / "again.json"
+    from_python.save(again)
+    assert again.read_bytes() == written.read_bytes()
+
+
+def test_policies_and_prices(profile: Path) -> None:
+    none = cw.plan(cw.Profile.load(profile), policy="none", epochs=1000)
+    assert (none.choice["place"], none.to_dict()["alternatives"]) == ("none", [])
+    many = cw.plan(profile, epochs=100_000)
+    assert many.choice["place"] != "none"
+    assert repr(many).startswith("<cutwater.Plan: ")
+    dear = plan_json(profile, "--epochs", 100_000, "--price-disk", 1e12, "--price-core-hour", 1, "--months", 3)
+    assert dear["choice"]["place"] != "store"
+    assert dear["choice"]["money"] > 0
+    assert dear["budget"]["prices"] == {"disk_gb_month": 1e12, "core_hour": 1, "months": 3}
+
+
+def test_the_table_is_short_unless_asked(profile: Path) -> None:
+    shown = command("plan", "--profile", profile).stdout
+    assert shown.startswith("Best for 10 epochs: ")
+    assert " more\n" in shown
+    assert "What would change the choice:" in shown
+    everything = command("plan", "--profile", profile, "--all").stdout
+    assert len(everything.splitlines()) > len(shown.splitlines())
+    assert " more\n" not in everything
+
+
+def test_a_pipeline_that_draws_first(photos: Path) -> None:
+    ds = cw.folder(photos).apply("decode | random_crop(8) | to_tensor")
+    assert "draws in its first op" not in cw.plan(cw.profile(ds, samples=2)).explain()
+    fresh = cw.memory([bytes(8)] * 3)
+    profile = cw.profile(fresh, samples=2)
+    assert {row["cut"] for row in cw.plan(profile).to_dict()["alternatives"]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--disk", "much"], "--disk must be a size like 8GiB or 500MB, got 'much'"),
+        (["--epochs", 0], "--epochs"),
+        (["--policy", "best"], "--policy"),
+        (["--months", 2], "--months goes with --price-disk or --price-core-hour"),
+        (["-o", "/nowhere/plan.json"], "cannot write '/nowhere/plan.json': No such file or directory"),
+    ],
+)
+def test_wrong_usage_is_named(profile: Path, options: list[object], says: str) -> None:
+    result = command("plan", "--profile", profile, *options)
+    assert result.returncode in (1, 2)
+    assert says in result.stderr
+    assert result.stdout == ""
+
+
+def test_what_is_no_profile_or_plan(tmp_path: Path) -> None:
+    result = command("plan", "--profile", tmp_path / "gone")
+    assert result.returncode == 2
+    assert "gone" in result.stderr
+    with pytest.raises(cw.WrongType, match=r"profile must be a cutwater\.Profile or the folder of one, got int"):
+        cw.plan(3)  # type: ignore[arg-type]
+    with pytest.raises(cw.InvalidArgument, match="policy must be one of auto, none, presto, got 'best'"):
+        cw.plan(cw.profile(cw.memory([b"x"]), samples=1), policy="best")  # type: ignore[arg-type]
+    (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(cw.InvalidArgument, match="this is no plan"):
+        cw.Plan.load(tmp_path / "plan.json")
