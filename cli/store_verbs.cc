@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cutwater materialize: a cut written once, as a store. cutwater verify: every byte of it checked.
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -100,7 +102,7 @@ void materialize_verb(const MaterializeArguments& arguments) {
   Progress progress(!arguments.json, source->size());
   options.on_forecast = [&](const StoreForecast& forecast) {
     made.forecast = forecast;
-    if (arguments.json) return;
+    if (arguments.json || isatty(STDERR_FILENO) == 0) return;
     progress.clear();
     std::fprintf(stderr, "about %s and %.0f s; %s are free\n", bytes_text(forecast.bytes).c_str(),
                  forecast.seconds, bytes_text(forecast.free_bytes).c_str());

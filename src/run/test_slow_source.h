@@ -23,6 +23,8 @@ class SlowSource final : public Source, private StoredBytes {
       : inner_(std::move(inner)), faults_(std::move(faults)) {}
 
   std::int64_t size() const override { return inner_->size(); }
+  Cut cut() const override { return inner_->cut(); }
+  std::string fingerprint() const override { return inner_->fingerprint(); }
   std::string path(SampleId id) const override { return inner_->path(id); }
   bool has_labels() const override { return inner_->has_labels(); }
   std::int64_t label(SampleId id) const override { return inner_->label(id); }

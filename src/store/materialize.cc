@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookUp{50};  // how often the calling thread does
-constexpr std::int64_t kTrials = 24;
+constexpr std::int64_t kTrials = 32;
 constexpr std::uint64_t kShardBytes = std::uint64_t{256} << 20;
 constexpr std::int64_t kLeastShards = 16;  // so that threads have work with small data sets, too
 constexpr std::size_t kIdlePerThread = std::size_t{64} << 20;

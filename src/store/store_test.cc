@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "cutwater/loader.h"
+#include "run/test_slow_source.h"
 #include "store/disk.h"
 #include "store/layout.h"
 #include "store/meta.h"
@@ -250,7 +251,31 @@ TEST(Store, HoldsAnyFields) {
     }
 }
 
-TEST(Store, ForecastsAndRefusesWhereThereIsNoRoom) {
+// Reads that go through the ring: the bytes are unpacked where the sample is made.
+TEST(Store, IsReadInFlight) {
+  const auto source = some_samples(60, {11});
+  for (const char* codec : {"none", "zstd:1"}) {
+    const TestFolder folder;
+    materialize(source, chain(kChain), 2, folder.path("s"), with_codec(codec));
+    const auto slow = std::make_shared<test::SlowSource>(open_store(folder.path("s")));
+    const auto delivered = [&](std::shared_ptr<const Source> from) {
+      What what{std::move(from), chain(kChain), 7, true, 5};
+      what.bad_samples.policy = OnError::kSkip;
+      HowFast how;
+      how.memory_limit = std::size_t{1} << 20;
+      Loader loader(what, how);
+      std::string bytes;
+      loader.begin();
+      while (const std::optional<Batch> batch = loader.next())
+        for (const Batch::FieldView& field : batch->fields)
+          bytes.append(reinterpret_cast<const char*>(field.data), field.spec.bytes());
+      return bytes;
+    };
+    EXPECT_EQ(delivered(slow), delivered(source));
+  }
+}
+
+TEST(Store, Forecasts) {
   const auto source = some_samples(400);
   const TestFolder folder;
   StoreForecast forecast;

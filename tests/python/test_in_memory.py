@@ -84,7 +84,7 @@ def test_ops_may_follow(photos: Path, ds: cw.Dataset) -> None:
 
 
 def test_a_cut_before_the_held_one_is_refused(ds: cw.Dataset) -> None:
-    with pytest.raises(ValueError, match=r"held in memory at cut 'decode' and cannot be run up to 'source'"):
+    with pytest.raises(ValueError, match=r"prepared up to cut 'decode' and cannot be run up to 'source'"):
         ds.in_memory().run(0, 0)
 
 

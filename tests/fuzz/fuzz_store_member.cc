@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a sample in a store, with an index that calls them sound: they become the tensor
+// that the index says, or a bad sample.
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "fuzz.h"
+#include "store/disk.h"
+#include "store/index.h"
+#include "store/layout.h"
+
+namespace cutwater::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "cutwater-fuzz.XXXXXX").string();
+    require(::mkdtemp(name.data()) != nullptr, "a folder can be made");
+    path_ = name;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string path() const { return path_; }
+  void write(std::string_view name, const std::string& content) const {
+    std::ofstream(path_ / name, std::ios::binary) << content;
+  }
+
+ private:
+  fs::path path_;
+};
+
+TensorSpec spec_of(std::uint8_t kind, std::size_t size) {
+  const auto count = static_cast<std::int64_t>(size);
+  switch (kind % 5) {
+    case 0: return {DType::kU8, {count}};
+    case 1: return {DType::kU8, {count, 2, 3, 3}, Layout::kPacked};
+    case 2: return {DType::kU8, {count % 37, 5, 3}, Layout::kPixels};
+    case 3: return {DType::kF32, {3, 4, count % 41}, Layout::kPlanes};
+    default: return {DType::kI16, {3, count % 13, 8}, Layout::kPlanesLast};
+  }
+}
+
+}  // namespace
+
+FUZZ_TARGET(store_member) {
+  static const Folder folder;
+  constexpr std::size_t kHead = 4;
+  if (input.size() <= kHead) return;
+  constexpr const char* kCodecs[] = {"none", "lz4", "zstd:3", "shuffle-zstd:1", "delta-zstd:1"};
+  StoreMeta meta;
+  StorePlan& plan = meta.plan;
+  plan.cut = 1;
+  plan.samples = 1;
+  plan.fields = {"image"};
+  plan.codec = codec_named(kCodecs[input[0] % 5]);
+  const Input payload = input.subspan(kHead);
+  const std::size_t size =
+      plan.codec.is_none() ? payload.size() : input[2] * std::size_t{256} + input[3];
+  const StoredTensor tensor{kTarBlock, payload.size(), checksum_of_payload(payload),
+                            spec_of(input[1], size)};
+
+  const std::string shard =
+      std::string(kTarBlock, '\0') + std::string(payload.begin(), payload.end());
+  std::string index = index_header(plan);
+  append_row(index, {0, true, 0, {tensor}});
+  meta.shards = {{shard.size(), checksum_of(shard)}};
+  meta.index = {index.size(), checksum_of(index)};
+  folder.write(shard_name(0), shard);
+  folder.write(kIndexName, index);
+  folder.write(kMetaName, to_text(meta));
+
+  std::shared_ptr<const Source> store;
+  try {
+    store = open_store(folder.path());
+  } catch (const Error& error) {
+    require(plan.codec.is_none() && error.code() == Code::kInvalidArgument,
+            std::string("a sound index is accepted: ") + error.what());
+    return;
+  }
+  const auto pool = BufferPool::create(0);
+  Result<Sample> sample = store->read(0, *pool);
+  if (sample) {
+    require(sample.value().find("image")->spec() == tensor.spec, "a sample is what the index says");
+    require(sample.value().cut == 1, "it stands at its cut");
+  } else {
+    require(sample.failure().code == Code::kBadSample, sample.failure().message());
+  }
+}
+
+}  // namespace cutwater::fuzz
