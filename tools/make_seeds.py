@@ -219,6 +219,61 @@ def profiles() -> Seeds:
         yield str(k), bytes([k + 1]) + file.getvalue()
 
 
+def store_indexes() -> Seeds:
+    """A kind, then what src/store/FORMAT.md has: text without its seal, or rows of the index."""
+    plan = {
+        "format": "cutwater store",
+        "version": 1,
+        "pipeline": "decode",
+        "cut": 1,
+        "cut_name": "entropy",
+        "fingerprint": "f",
+        "codec": "zstd:3",
+        "source": {"identity": "i", "stamp": "s"},
+        "samples": 3,
+        "samples_per_shard": 2,
+        "fields": ["image", "label"],
+        "label_field": True,
+        "has_labels": True,
+        "classes": ["cat", {"hex": "ff"}],
+    }
+    sums = {"bytes": 4096, "checksum": "0" * 32}
+    shards = [{"name": f"shard-{k:06}.tar", **sums} for k in range(2)]
+    bad = [{"id": 2, "path": "p", "op": "decode", "reason": "r"}]
+    files = {"raw_bytes": 9, "index": {"name": "index.npy", **sums}, "shards": shards, "bad": bad}
+    part = {"format": "cutwater part of a store", "version": 1, "shard": 0, "file": shards[0], "raw_bytes": 9}
+    for k, text in enumerate([plan, plan | files, part | {"rows": {"bytes": 0, "checksum": "0" * 32}, "bad": bad}]):
+        yield f"text-{k}", b"\0" + json.dumps(text, indent=2).removesuffix("\n}").encode()
+    tensor = [("offset", "u8"), ("size", "u8"), ("checksum", "u8"), ("shape", "i8", 6)]
+    row = [
+        ("shard", "u4"),
+        ("stored", "u4"),
+        ("label", "i8"),
+        *tensor,
+        ("dtype", "u1"),
+        ("layout", "u1"),
+        ("rank", "u2"),
+    ]
+    for kind, (dtype, layout) in itertools.product((2, 3), ((0, 0), (5, 2), (0, 4))):
+        rows = np.zeros(4, np.dtype(row))
+        rows["shard"], rows["stored"], rows["rank"], rows["dtype"], rows["layout"] = [0, 0, 0, 1], 1, 3, dtype, layout
+        rows["offset"], rows["shape"][:, :3] = [1024, 2048, 4096, 1024], (5, 4, 3)
+        rows["size"] = 5 if layout == 4 else 5 * 4 * 3 * (4 if dtype == 5 else 1)
+        yield f"rows-{kind}-{dtype}-{layout}", bytes([kind]) + rows.tobytes()
+
+
+def store_members() -> Seeds:
+    """Codec, kind of tensor, number of bytes (high, low), and the bytes of a member's data."""
+    plain = bytes(range(60)) * 2
+    lz4 = bytes.fromhex("04224d18") + bytes([0x60, 0x40, 0x82, len(plain), 0, 0, 0x80]) + plain + bytes(4)
+    zstd = (
+        bytes.fromhex("28b52ffd") + bytes([0x20, len(plain), 1 | (len(plain) << 3) & 0xFF, len(plain) >> 5, 0]) + plain
+    )
+    for codec, content in enumerate((plain, lz4, zstd, zstd, zstd)):
+        for kind in range(5):
+            yield f"{codec}-{kind}", bytes([codec, kind, 0, len(plain)]) + content
+
+
 def pipeline_texts() -> Seeds:
     for k, text in enumerate(PIPELINES):
         yield str(k), text.encode()
@@ -236,6 +291,8 @@ SEEDS = {
     "hints": kept_hints,
     "profile": profiles,
     "pipeline_text": pipeline_texts,
+    "store_index": store_indexes,
+    "store_member": store_members,
 }
 
 
