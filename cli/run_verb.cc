@@ -34,6 +34,7 @@ double seconds_since(Clock::time_point start) {
 struct Options {
   std::string data, pipeline, order = "strict", on_error = "raise", memory_limit, max_errors;
   std::string index = "memory", hold, cache, cache_cut, cache_codec;
+  std::string store, store_cut, store_codec;
   std::int64_t batch = 64, epochs = 1;
   std::uint64_t seed = 0;
   int threads = 0;
@@ -99,6 +100,9 @@ Loader make_loader(const Options& options) {
   if (!options.cache.empty())
     how.cache = {cache_named(options.cache), options.cache_cut,
                  options.cache_codec.empty() ? "none" : options.cache_codec};
+  if (options.store.empty() && !(options.store_cut + options.store_codec).empty())
+    throw Error(Code::kInvalidArgument, "--store-cut and --store-codec go with --store");
+  how.store = {options.store, options.store_cut, options.store_codec};
   if (!options.hold.empty()) {
     const Cut cut = what.pipeline.cut_named(options.hold);
     what.source = hold_in_memory(what.source, what.pipeline, cut, {how.threads, {}, [] {
@@ -150,6 +154,9 @@ RunResult run_epochs(Loader& loader, const Options& options) {
     result.epochs.push_back(std::move(epoch));
   }
   result.seconds = seconds_since(start);
+  progress.show("finishing the store", result.samples);
+  while (!loader.finish_store(std::chrono::milliseconds(100)))
+    if (interrupted) throw Error(Code::kCancelled, "interrupted");
   result.stats = loader.stats();
   return result;
 }
@@ -186,6 +193,11 @@ ordered_json json_of(const RunResult& result, const Options& options) {
         {"uses", stats.index.uses},
         {"bytes", stats.index.bytes}}}};
   if (stats.cache) json["cache"] = json_of(*stats.cache);
+  if (const auto& store = stats.store)
+    json["store"] = {{"path", store->path},     {"cut", store->cut},
+                     {"codec", store->codec},   {"state", store->state},
+                     {"reason", store->reason}, {"samples", store->samples},
+                     {"bytes", store->bytes}};
   json["busy_share"] = result.busy_seconds / result.seconds;  // 0 without --step-ms
   json["ops"] = ordered_json::object();
   for (const NamedOpTime& op : stats.ops)
@@ -233,6 +245,10 @@ void print(const RunResult& result, const Options& options) {
                 static_cast<long long>(cache->hits),
                 static_cast<long long>(cache->hits + cache->misses), cache->cut.c_str(),
                 cache->codec.c_str(), cache->why.c_str());
+  if (const auto& store = stats.store)
+    std::printf("store: %s, cut '%s', codec %s: %s%s\n", store->path.c_str(), store->cut.c_str(),
+                store->codec.c_str(), store->state.c_str(),
+                store->reason.empty() ? "" : (", " + store->reason).c_str());
   std::printf("threads waited for room %.3f s, the consumer for batches %.3f s\n",
               stats.worker_wait_seconds, stats.consumer_wait_seconds);
   if (options.step_ms > 0)
@@ -253,7 +269,13 @@ void run(const Options& options) {
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::signal(SIGTERM, [](int) { interrupted = true; });
   Loader loader = make_loader(options);
-  const RunResult result = run_epochs(loader, options);
+  RunResult result;
+  try {
+    result = run_epochs(loader, options);
+  } catch (...) {
+    loader.close();  // without waiting for a store
+    throw;
+  }
   if (options.json)
     std::printf("%s\n", json_of(result, options).dump(2).c_str());
   else
@@ -301,6 +323,10 @@ void add_run(CLI::App& app) {
   verb->add_option("--cache-cut", options->cache_cut,
                    "Which cut (default: chosen on some samples)");
   verb->add_option("--cache-codec", options->cache_codec, "none, lz4, zstd:1… (default: none)");
+  verb->add_option("--store", options->store,
+                   "A store to load from; if it is not there, epoch 1 makes it");
+  verb->add_option("--store-cut", options->store_cut, "Its cut (default: chosen on some samples)");
+  verb->add_option("--store-codec", options->store_codec, "Its codec (default: none)");
   verb->add_flag("--hash", options->hash, "Hash what was delivered, per epoch");
   verb->add_option("--step-ms", options->step_ms, "Play a consumer that takes so long per batch")
       ->check(CLI::NonNegativeNumber);

@@ -12,8 +12,10 @@
 #include "core/machine.h"
 #include "core/sha256.h"
 #include "core/units.h"
+#include "cutwater/store.h"
 #include "run/cached_forms.h"
 #include "run/executor.h"
+#include "run/store_in_making.h"
 
 namespace cutwater {
 namespace {
@@ -85,6 +87,29 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
       how.prefetch_batches.value_or(std::max<std::int64_t>(4, enough_for_threads));
   options.fuse = how.fuse;
   return options;
+}
+
+// A store that is there is the source: it stands for the data set and the beginning of the
+// pipeline.
+What with_store(What what, const StoreUse& use) {
+  if (use.path.empty() || !is_store(use.path)) return what;
+  const StoreInfo store = store_info(use.path);
+  check_store_is_of(store, *what.source, what.pipeline);
+  const auto differs = [&](const char* what_differs, const std::string& there,
+                           const std::string& asked) {
+    throw Error(Code::kStale, "the store " + use.path + " has " + what_differs + " '" + there +
+                                  "', not '" + asked +
+                                  "'; leave that open, or give another folder");
+  };
+  if (!use.cut.empty() && what.pipeline.cut_named(use.cut) != store.cut)
+    differs("the cut", store.cut_name, use.cut);
+  if (!use.codec.empty() && codec_named(use.codec) != store.codec)
+    differs("the codec", to_string(store.codec), use.codec);
+  if (what.source->cut() > store.cut)
+    refuse("the source stands at cut '" + what.pipeline.cut_name(what.source->cut()) +
+           "' already, past that of the store " + use.path + ", '" + store.cut_name + "'");
+  what.source = open_store(use.path);
+  return what;
 }
 
 // What ops learn about the samples, if there is an op that learns and somebody wants it.
@@ -208,9 +233,10 @@ struct Loader::Impl {
   Executor& here() { return const_cast<Executor&>(std::as_const(*this).here()); }
 
   Impl(What the_what, const HowFast& how)
-      : what(std::move(the_what)),
+      : what(with_store(std::move(the_what), how.store)),
         options(resolve(what, how)),
         learned(what, how, options.memory_limit),
+        store_there(report_of(how.store)),
         executor(what, with_memory(how)) {}
   ~Impl() { learned.save(); }
 
@@ -218,14 +244,37 @@ struct Loader::Impl {
   ExecutorOptions with_memory(const HowFast& how) {
     ExecutorOptions with = options;
     with.hints = learned.book();
-    if (how.cache.cache) with.keeper = &cached.emplace(what, how.cache, how.fuse);
+    CacheUse cache = how.cache;
+    if (!how.store.path.empty() && !store_there) {
+      with.keeper = &making.emplace(what, how.store, how.fuse, options.threads);
+      const std::string cut = what.pipeline.cut_name(making->cut());
+      if (cache.cache && !cache.cut.empty() && what.pipeline.cut_named(cache.cut) != making->cut())
+        refuse("cache: until the store " + how.store.path +
+               " is finished, samples are kept at its cut '" + cut + "', not at '" + cache.cut +
+               "'; leave that open, or make the store first");
+      cache.cut = cut;
+    }
+    if (!cache.cache) return with;
+    cached.emplace(what, cache, how.fuse);
+    with.keeper = &*cached;
+    if (making) with.keeper = &both.emplace(*cached, *making);
     return with;
+  }
+
+  static std::optional<StoreReport> report_of(const StoreUse& use) {
+    if (use.path.empty() || !is_store(use.path)) return std::nullopt;
+    const StoreInfo store = store_info(use.path);
+    return StoreReport{use.path,      store.cut_name, to_string(store.codec), "source", {},
+                       store.samples, store.bytes};
   }
 
   const What what;
   const ExecutorOptions options;
   Learned learned;
   std::optional<CachedForms> cached;
+  std::optional<StoreInMaking> making;
+  std::optional<TwoKeepers> both;
+  const std::optional<StoreReport> store_there;  // it is the source
   Executor executor;
 
   // What the consumer has had of the epoch in progress.
@@ -304,6 +353,7 @@ std::optional<Batch> Loader::next() {
   }
   if (!finished) {
     my.learned.save();
+    if (my.making) my.making->epoch_over();
     my.running = my.in_epoch = false;
     my.executor_at = my.progress.epoch + 1;
     my.progress = {my.next_epoch, 0, 0, {}};
@@ -429,13 +479,19 @@ LoaderStats Loader::stats() const {
     stats.cache = my.cached->report(work.kept, work.not_kept);
     stats.cache->seconds = seconds(work.keeper_ns);
   }
+  stats.store = my.making ? std::optional(my.making->report()) : my.store_there;
   stats.bound_by = bottleneck(stats);
   return stats;
+}
+
+bool Loader::finish_store(std::chrono::nanoseconds time) {
+  return !impl_->making || !impl_->executor.belongs_here() || impl_->making->wait(time);
 }
 
 void Loader::close() {
   if (!impl_->executor.belongs_here()) return;
   impl_->executor.close();
+  if (impl_->making) impl_->making->cancel();
   impl_->learned.save();
 }
 

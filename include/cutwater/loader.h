@@ -83,6 +83,7 @@ struct LoaderStats {
   std::size_t memory_limit = 0, memory_peak = 0;
   IndexStats index;
   std::optional<CacheReport> cache;  // where there is one
+  std::optional<StoreReport> store;  // where there is, or will be, one
   std::vector<Failure> skipped, substituted;
   std::string bound_by;  // "storage", "cpu", "consumer" or "memory", with the reason
 };
@@ -111,6 +112,11 @@ class Loader {
   LoaderState state() const;
   // Continues exactly there. Throws Error(kInvalidArgument) when the state is of another stream.
   void restore(const LoaderState& state);
+
+  // Waits for a store (HowFast::store) that is being written, which begins when an epoch was had to
+  // its end; false: it is not finished when the time is over. The destructor waits for it as well,
+  // unless close() ended that, too.
+  bool finish_store(std::chrono::nanoseconds time);
 
   LoaderStats stats() const;
   // Ends all work; next() throws from now on. Batches handed out stay valid.

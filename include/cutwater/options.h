@@ -63,6 +63,23 @@ struct CacheUse {
 // Error(kInvalidArgument) for one that is larger than the memory that this process may use.
 std::shared_ptr<Cache> cache_named(std::string_view text);
 
+// A store of a stable cut: used where it is there, else made as a by-product of the first epoch.
+struct StoreUse {
+  std::string path;   // empty: none
+  std::string cut;    // a name or a number; empty: that of the store, or chosen on some samples
+  std::string codec;  // empty: that of the store, or "none"
+};
+
+// What became of it.
+struct StoreReport {
+  std::string path, cut, codec;
+  // "source": it was there; "collecting", "writing", then "finished", and samples come from it; or
+  // "failed", with the reason, and samples come from where they always did.
+  std::string state, reason;
+  std::int64_t samples = 0;  // that have been put aside for it
+  std::uint64_t bytes = 0;   // of them, on the disk until it is finished
+};
+
 // How fast: no member changes a byte.
 struct HowFast {
   std::optional<int> threads;                    // unset: the cores this process may use
@@ -77,6 +94,7 @@ struct HowFast {
   // folder; "off"; or the path of that file.
   std::string index = "memory";
   CacheUse cache = {};  // besides memory_limit
+  StoreUse store = {};
 };
 
 }  // namespace cutwater

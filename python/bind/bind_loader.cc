@@ -93,6 +93,34 @@ nb::dict cache_dict(const CacheReport& report) {
   return dict;
 }
 
+nb::dict store_dict(const StoreReport& report) {
+  nb::dict dict;
+  dict["path"] = file_text(report.path);
+  dict["cut"] = report.cut;
+  dict["codec"] = report.codec;
+  dict["state"] = report.state;
+  dict["reason"] = file_text(report.reason);
+  dict["samples"] = report.samples;
+  dict["bytes"] = report.bytes;
+  return dict;
+}
+
+// Ends all work, but for a store that is being written: that is finished first, or left by ctrl-C.
+void close_loader(Loader& loader) {
+  for (;;) {
+    {
+      nb::gil_scoped_release released;
+      if (loader.finish_store(kSignalCheck)) break;
+    }
+    if (PyErr_CheckSignals() != 0) {
+      loader.close();
+      throw nb::python_error();
+    }
+  }
+  nb::gil_scoped_release released;
+  loader.close();
+}
+
 nb::dict stats_dict(const Loader& loader) {
   const LoaderStats stats = loader.stats();
   nb::dict ops;
@@ -124,6 +152,7 @@ nb::dict stats_dict(const Loader& loader) {
   index["uses"] = stats.index.uses;
   index["bytes"] = stats.index.bytes;
   dict["index"] = index;
+  dict["store"] = stats.store ? nb::object(store_dict(*stats.store)) : nb::none();
   dict["cache"] = stats.cache ? nb::object(cache_dict(*stats.cache)) : nb::none();
   dict["threads"] = stats.threads;
   dict["skipped"] = failure_list(stats.skipped);
@@ -189,7 +218,8 @@ void bind_loader(nb::module_& m) {
              std::optional<int> threads, std::optional<std::size_t> memory_limit,
              std::optional<std::int64_t> prefetch, bool fuse, std::optional<int> reads_in_flight,
              const std::string& index, const std::string& cache, const std::string& cache_cut,
-             const std::string& cache_codec) {
+             const std::string& cache_codec, nb::handle store, const std::string& store_cut,
+             const std::string& store_codec) {
             What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
             what.order = order_named(order);
             what.bad_samples.policy = on_error_named(on_error);
@@ -197,6 +227,8 @@ void bind_loader(nb::module_& m) {
             what.bad_samples.max_share = max_error_share;
             HowFast how{threads, memory_limit, prefetch, fuse, reads_in_flight, index};
             if (!cache.empty()) how.cache = {cache_named(cache), cache_cut, cache_codec};
+            how.store = {store.is_none() ? std::string() : file_name(store), store_cut,
+                         store_codec};
             // A cut may be chosen on some samples, which takes its time.
             const nb::gil_scoped_release released;
             new (self) Loader(std::move(what), how);
@@ -206,7 +238,8 @@ void bind_loader(nb::module_& m) {
           nb::arg("on_error"), nb::arg("max_error_count").none(), nb::arg("max_error_share").none(),
           nb::arg("threads").none(), nb::arg("memory_limit").none(), nb::arg("prefetch").none(),
           nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"), nb::arg("cache"),
-          nb::arg("cache_cut"), nb::arg("cache_codec"))
+          nb::arg("cache_cut"), nb::arg("cache_codec"), nb::arg("store").none(),
+          nb::arg("store_cut"), nb::arg("store_codec"))
       .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))
@@ -215,7 +248,7 @@ void bind_loader(nb::module_& m) {
       .def("state_dict", &state_dict)
       .def("load_state_dict", &load_state_dict, nb::arg("state"))
       .def("stats", &stats_dict)
-      .def("close", &Loader::close, nb::call_guard<nb::gil_scoped_release>());
+      .def("close", &close_loader);
   m.def("hold_in_memory", &hold, nb::arg("source"), nb::arg("pipeline"), nb::arg("cut"),
         nb::arg("threads").none(), nb::arg("memory_limit").none(),
         "Runs the pipeline up to the cut once for all samples and keeps the results.");

@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import numbers
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -92,6 +93,9 @@ class DataLoader:
         later epochs go on from there. It never changes a byte.
     cache_cut, cache_codec: which cut ("decode", "resize"…; chosen on some samples if not given) and in which codec
         ("none", "lz4", "zstd:1"…).
+    store: the folder of a store. If it is there, samples come from it; if not, the first epoch makes it as a
+        by-product, and samples come from it when it is finished. close() waits for that. It never changes a byte.
+    store_cut, store_codec: of a store that is made; chosen on some samples, and "none", if not given.
     output: "torch", "numpy", or "auto": torch tensors where torch can be imported.
     """
 
@@ -119,6 +123,9 @@ class DataLoader:
         cache: int | str | None = None,
         cache_cut: int | str | None = None,
         cache_codec: str | None = None,
+        store: str | os.PathLike[str] | None = None,
+        store_cut: int | str | None = None,
+        store_codec: str | None = None,
         **torch_arguments: Any,
     ) -> None:
         for name, value in torch_arguments.items():
@@ -146,6 +153,8 @@ class DataLoader:
             raise InvalidArgument(f"max_errors goes with on_error='skip', not with {on_error!r}")
         if cache is None and (cache_cut is not None or cache_codec is not None):
             raise InvalidArgument("cache_cut and cache_codec go with cache=, such as cache='2GiB'")
+        if store is None and (store_cut is not None or store_codec is not None):
+            raise InvalidArgument("store_cut and store_codec go with store=, the folder of a store")
         del persistent_workers  # threads always live as long as the loader
 
         share: float | None = None
@@ -164,6 +173,7 @@ class DataLoader:
         self._output = output
         self._convert: Callable[[Any], Any] | None = None
         self._iteration = 0
+        self._store_expected = store is not None
         self._core = _core.Loader(
             source=dataset.source,
             pipeline=dataset.pipeline,
@@ -187,6 +197,9 @@ class DataLoader:
             cache="" if cache is None else str(bytes_number("cache", cache)),
             cache_cut="" if cache_cut is None else str(cache_cut),
             cache_codec="none" if cache_codec is None else cache_codec,
+            store=None if store is None else os.fspath(store),
+            store_cut="" if store_cut is None else str(store_cut),
+            store_codec="" if store_codec is None else store_codec,
         )
         _open_loaders.add(self)
 
@@ -207,11 +220,19 @@ class DataLoader:
             raise InvalidArgument("another iteration of this loader has begun; use one iterator at a time")
         raw = self._core.next(self._timeout)
         if raw is None:
+            self._warn_of_store()
             return None
         assert self._convert is not None
         fields = {name: self._convert(array) for name, array in raw["fields"].items()}
         batch = Batch(self._convert(raw["ids"]), raw["epoch"], raw["index"], fields)
         return batch.pin() if self._pin else batch
+
+    def _warn_of_store(self) -> None:
+        """Once, where a store could not be made: training goes on without it."""
+        store = self.stats()["store"] if self._store_expected else None
+        if store and store["state"] == "failed":
+            self._store_expected = False
+            warnings.warn(f"the store {store['path']} was not made: {store['reason']}", RuntimeWarning, stacklevel=4)
 
     def set_epoch(self, epoch: int) -> None:
         """The epoch that the next iteration delivers; without it, epochs follow each other."""
@@ -248,6 +269,9 @@ class DataLoader:
                 f"{cache['hits']} of {cache['hits'] + cache['misses']} samples came from it; "
                 f"at cut {cache['cut']!r}, codec {cache['codec']} ({cache['why']})",
             )
+        if store := stats["store"]:
+            state = ", ".join(filter(None, (store["state"], store["reason"])))
+            lines.insert(-1, f"store: {store['path']}, cut {store['cut']!r}, codec {store['codec']}: {state}")
         if index := stats["index"]["samples"]:
             lines.insert(-1, f"entropy index: {index} samples, {stats['index']['bytes'] / 2**20:.1f} MiB")
         return "\n".join(lines)

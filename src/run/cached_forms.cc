@@ -10,27 +10,15 @@
 namespace cutwater {
 namespace {
 
-CutChoice given_cut(const What& what, const std::string& text) {
-  const Pipeline& pipeline = what.pipeline;
-  const auto named = [&](Cut cut) {
-    return "cut " + std::to_string(cut) + " ('" + pipeline.cut_name(cut) + "')";
-  };
-  const Cut cut = pipeline.cut_named(text);
-  if (!pipeline.stable(cut))
-    throw Error(Code::kInvalidArgument,
-                "cache: " + named(cut) + " lies past the frontier, " + named(pipeline.frontier()) +
-                    ": it is random, other bytes in every epoch. Keep the frontier or an earlier "
-                    "cut");
-  if (cut < what.source->cut())
-    throw Error(Code::kInvalidArgument, "cache: the source stands at " + named(what.source->cut()) +
-                                            " already, past " + named(cut));
-  return {cut, "as given"};
-}
+// What a thread reads of memory that is in no processor cache. A round figure of today's machines:
+// it only keeps a cut of many bytes from looking free.
+constexpr double kMemoryBytesPerSecond = 5e9;
 
 CutChoice cut_of(const What& what, const CacheUse& use, const Codec& codec, bool fuse) {
-  if (!use.cut.empty()) return given_cut(what, use.cut);
+  if (!use.cut.empty()) return given_cut("cache", what, use.cut);
   const CacheStats now = use.cache->stats();
-  return choose_cached_cut(what, codec, now.limit - std::min(now.bytes, now.limit), fuse);
+  return choose_cut("cache", what, codec, now.limit - std::min(now.bytes, now.limit),
+                    kMemoryBytesPerSecond, fuse);
 }
 
 }  // namespace

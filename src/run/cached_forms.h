@@ -10,27 +10,15 @@
 
 #include "cutwater/cache.h"
 #include "cutwater/options.h"
+#include "run/cut_choice.h"
 #include "run/form_keeper.h"
 #include "variant/form.h"
 
 namespace cutwater {
 
-// Which cut to keep, and why, in words.
-struct CutChoice {
-  Cut cut = 0;
-  std::string why;
-};
-
-// The cut with which an epoch would take the least time when samples at it fill `room_bytes`,
-// judged by some samples that are read and run now; a second at most. No profile is needed, and
-// whatever is chosen, the bytes delivered are the same.
-CutChoice choose_cached_cut(const What& what, const Codec& codec, std::size_t room_bytes,
-                            bool fuse);
-
 class CachedForms final : public FormKeeper {
  public:
-  // Throws Error(kInvalidArgument) for a cut that is not stable or lies before the source's.
-  // REQUIRES: use.cache.
+  // Throws as choose_cut() and given_cut() do. REQUIRES: use.cache.
   CachedForms(const What& what, const CacheUse& use, bool fuse);
 
   std::optional<Sample> find(SampleId id, const ReadContext& into) override;

@@ -230,20 +230,20 @@ TEST(CachedForms, FreshCutsUnknownCutsAndUnknownCodecsAreRefused) {
 // Whoever has no room for pixels keeps the stored bytes, which are fewer.
 TEST(CachedCut, PrefersTheCutThatSavesMostWithinTheRoom) {
   const What what = what_of(std::make_shared<MemorySource>(500, 10), "pixels(200, 300) | jitter");
-  const CutChoice roomy = choose_cached_cut(what, {}, std::size_t{1} << 30, true);
+  const CutChoice roomy = choose_cut("cache", what, {}, std::size_t{1} << 30, 5e9, true);
   EXPECT_EQ(roomy.cut, 1) << roomy.why;
   EXPECT_THAT(roomy.why, HasSubstr("chosen on 16 samples: it holds all samples"));
-  const CutChoice tight = choose_cached_cut(what, {}, std::size_t{1} << 20, true);
+  const CutChoice tight = choose_cut("cache", what, {}, std::size_t{1} << 20, 5e9, true);
   EXPECT_THAT(tight.why, HasSubstr(tight.cut == 1 ? "% of the samples" : "all samples"));
 }
 
 TEST(CachedCut, BadSamplesDoNotCount) {
   std::set<SampleId> all;
   for (SampleId id = 0; id < kSamples; ++id) all.insert(id);
-  EXPECT_THAT(choose_cached_cut(what_of(source(all)), {}, kPlenty, true).why,
+  EXPECT_THAT(choose_cut("cache", what_of(source(all)), {}, kPlenty, 5e9, true).why,
               HasSubstr("no sample that was tried is good"));
   all.erase(all.begin(), std::next(all.begin(), 30));
-  EXPECT_THAT(choose_cached_cut(what_of(source(all)), {}, kPlenty, true).why,
+  EXPECT_THAT(choose_cut("cache", what_of(source(all)), {}, kPlenty, 5e9, true).why,
               HasSubstr("chosen on"));
 }
 

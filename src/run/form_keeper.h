@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "cutwater/sample.h"
 #include "cutwater/source.h"
@@ -23,6 +24,29 @@ class FormKeeper {
   virtual std::optional<Cut> wants(SampleId id) = 0;
   // A sample at the cut that it wanted it at. Whether it is kept is the keeper's matter.
   virtual void keep(const Sample& sample) = 0;
+};
+
+// Two keepers of the same cut, the faster one first.
+class TwoKeepers final : public FormKeeper {
+ public:
+  // REQUIRES: both outlive this.
+  TwoKeepers(FormKeeper& first, FormKeeper& second) : first_(first), second_(second) {}
+
+  std::optional<Sample> find(SampleId id, const ReadContext& into) override {
+    std::optional<Sample> sample = first_.find(id, into);
+    return sample ? std::move(sample) : second_.find(id, into);
+  }
+  std::optional<Cut> wants(SampleId id) override {
+    const std::optional<Cut> cut = first_.wants(id);
+    return cut ? cut : second_.wants(id);
+  }
+  void keep(const Sample& sample) override {
+    for (FormKeeper* keeper : {&first_, &second_})
+      if (keeper->wants(sample.id)) keeper->keep(sample);
+  }
+
+ private:
+  FormKeeper &first_, &second_;
 };
 
 }  // namespace cutwater

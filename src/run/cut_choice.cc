@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stable cut to keep in a cache when nobody has said, and no profile is at hand: some samples
-// are run, and the cut is taken that saves the most time in a cache of that size. The last stable
-// cut is often not it: full pixels take five times the bytes of the file, and floats four times
-// those of pixels, so fewer samples fit, and moving them costs more than the work they save.
+// Which stable cut to keep, in a cache or a store, when nobody has said, and no profile is at hand:
+// some samples are run, and the cut is taken that saves the most time in the room there is. The
+// last stable cut is often not it: full pixels take five times the bytes of the file, and floats
+// four times those of pixels, so fewer samples fit, and moving them costs more than the work they
+// save.
+#include "run/cut_choice.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,7 +13,7 @@
 #include <vector>
 
 #include "core/units.h"
-#include "run/cached_forms.h"
+#include "variant/form.h"
 
 namespace cutwater {
 namespace {
@@ -19,9 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kTrials = 16;
 constexpr double kMostSeconds = 1;
-// What a thread reads of memory that is in no processor cache. A round figure of today's machines:
-// it only keeps a cut of many bytes from looking free.
-constexpr double kMemoryBytesPerSecond = 5e9;
 // Cuts as good as the best but for this share count as equal, and the smallest is taken.
 constexpr double kEqual = 0.05;
 
@@ -32,10 +32,11 @@ struct CutTrial {
 
 class Trial {
  public:
-  Trial(const What& what, const Codec& codec, bool fuse)
+  Trial(const What& what, const Codec& codec, double bytes_per_second, bool fuse)
       : cuts(static_cast<std::size_t>(what.pipeline.frontier() - what.source->cut() + 1)),
         what_(what),
         codec_(codec),
+        bytes_per_second_(bytes_per_second),
         first_(what.source->cut()) {
     how_.pool = BufferPool::create(std::size_t{64} << 20);
     how_.fuse = fuse;
@@ -109,11 +110,12 @@ class Trial {
     if (!what_.pipeline.run(std::move(found), from, what_.pipeline.last_cut(), draws, how_))
       return {};
     const auto size = static_cast<double>(form.size());
-    return {size, seconds_since(start) + size / kMemoryBytesPerSecond};
+    return {size, seconds_since(start) + size / bytes_per_second_};
   }
 
   const What& what_;
   const Codec codec_;
+  const double bytes_per_second_;
   const Cut first_;
   RunContext how_;
 };
@@ -126,13 +128,33 @@ std::string milliseconds(double seconds) {
 
 }  // namespace
 
-CutChoice choose_cached_cut(const What& what, const Codec& codec, std::size_t room_bytes,
-                            bool fuse) {
-  const Cut first = what.source->cut();
-  if (first > what.pipeline.frontier())
+CutChoice given_cut(const std::string& what_for, const What& what, const std::string& text) {
+  const Pipeline& pipeline = what.pipeline;
+  const auto named = [&](Cut cut) {
+    return "cut " + std::to_string(cut) + " ('" + pipeline.cut_name(cut) + "')";
+  };
+  const Cut cut = pipeline.cut_named(text);
+  if (!pipeline.stable(cut))
     throw Error(Code::kInvalidArgument,
-                "cache: the source stands past the frontier, and there is no stable cut to keep");
-  Trial trial(what, codec, fuse);
+                what_for + ": " + named(cut) + " lies past the frontier, " +
+                    named(pipeline.frontier()) +
+                    ": it is random, other bytes in every epoch. Keep the frontier or an earlier "
+                    "cut");
+  if (cut < what.source->cut())
+    throw Error(Code::kInvalidArgument, what_for + ": the source stands at " +
+                                            named(what.source->cut()) + " already, past " +
+                                            named(cut));
+  return {cut, "as given"};
+}
+
+CutChoice choose_cut(const std::string& what_for, const What& what, const Codec& codec,
+                     std::size_t room_bytes, double bytes_per_second, bool fuse) {
+  const Cut first = what.source->cut();
+  if (!what.pipeline.stable(first))
+    throw Error(
+        Code::kInvalidArgument,
+        what_for + ": the source stands past the frontier, so there is no stable cut to keep");
+  Trial trial(what, codec, bytes_per_second, fuse);
   trial.run();
   if (trial.samples == 0) return {first, "no sample that was tried is good"};
 

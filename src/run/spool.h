@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spool: samples at a cut in a file without a name, in the order in which they came. It is gone
+// with the process, however that ends.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/mutex.h"
+#include "cutwater/source.h"
+#include "source/read_file.h"
+
+namespace cutwater {
+
+// Every method may be called from any thread.
+class Spool {
+ public:
+  // On the disk of `folder`. Throws Error(kIo).
+  Spool(const std::string& folder, std::int64_t samples, Cut cut);
+
+  // Whether a sample is there, or on its way.
+  bool has(SampleId id) const;
+  // A sample that is there already is not added again. Throws Error(kIo).
+  void add(const Sample& sample);
+  // Nothing: it is not there.
+  std::optional<Sample> find(SampleId id, const ReadContext& into) const;
+
+  // Gives the disk back; who is reading may find nothing, which is an Error(kIo).
+  void clear();
+
+  std::int64_t samples() const { return count_; }
+  std::uint64_t bytes() const { return end_; }
+
+ private:
+  struct Place {
+    std::uint64_t offset = 0, size = 0;  // no size: not there yet
+    bool taken = false;
+  };
+
+  const std::string folder_;
+  const Cut cut_;
+  Fd fd_;
+  std::atomic<std::uint64_t> end_{0};
+  std::atomic<std::int64_t> count_{0};
+  mutable Mutex mutex_;
+  std::vector<Place> places_ CUTWATER_GUARDED_BY(mutex_);  // by id
+};
+
+}  // namespace cutwater
