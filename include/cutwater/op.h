@@ -16,7 +16,8 @@
 // Optional:
 //   Region needs(const TensorSpec& in, const Region& out) const;
 //     the part of the input that this part of the output is made from. An op that has it can be
-//     asked for a part: apply then fills out.present() only, and reads no more than it said.
+//     asked for a part: apply then fills out.present() only, and reads no more than it said. Only
+//     pixels have parts; of anything else it needs, and makes, the whole.
 //   std::vector<Op> expand() const;              what the user wrote once, as several ops
 //   std::size_t scratch_bytes(const TensorView& in) const;     memory besides input and output
 //   Tensor produce(const TensorView& in, BufferPool& pool) const;

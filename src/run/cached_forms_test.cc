@@ -80,7 +80,8 @@ TEST(CachedForms, TheReadyOrderHasTheSameSamples) {
     EXPECT_EQ(samples(stream(what, cached(limit, "pixels", "none", 3))), expected);
 }
 
-// One thread: several may read a sample twice, at the end of an epoch and the beginning of the next.
+// One thread: several may read a sample twice, at the end of an epoch and the beginning of the
+// next.
 TEST(CachedForms, WhatIsKeptIsNotReadAgain) {
   const auto from = source();
   Loader loader(what_of(from), cached(kPlenty, "window", "none", 1));
