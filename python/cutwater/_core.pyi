@@ -148,6 +148,18 @@ class Profile:
 
 def make_profile(source: Source, pipeline: Pipeline, samples: int | None, max_seconds: float, threads: int | None, seed: int, consumer: float | None) -> Profile: ...
 
+class Plan:
+    """Strategies of a profile, ranked."""
+
+    @staticmethod
+    def from_json(text: str) -> Plan: ...
+
+    def to_json(self) -> str: ...
+
+    def explain(self, rows: int | None) -> str: ...
+
+def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str) -> Plan: ...
+
 def simd_levels() -> list[str]:
     """SIMD levels of this processor, best first."""
 
