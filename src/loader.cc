@@ -3,9 +3,7 @@
 #include "cutwater/loader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "core/sha256.h"
 #include "core/units.h"
 #include "cutwater/store.h"
+#include "loader_stats.h"
 #include "run/cached_forms.h"
 #include "run/executor.h"
 #include "run/store_in_making.h"
@@ -159,59 +158,6 @@ std::vector<std::pair<std::string, std::string>> stream_of(const What& what) {
           {"batch_size", std::to_string(what.batch_size)},
           {"drop_last", what.drop_last ? "true" : "false"},
           {"order", what.order == Order::kStrict ? "strict" : "ready"}};
-}
-
-std::string per_cent(double share) { return std::to_string(std::lround(share * 100)) + " %"; }
-
-// One line: which resource keeps the loader from being faster, and how one can tell.
-std::string bottleneck(const LoaderStats& stats) {
-  const double thread_seconds = stats.elapsed_seconds * stats.threads;
-  if (stats.batches == 0 || thread_seconds <= 0) return "nothing yet";
-  const double waited = stats.consumer_wait_seconds / stats.elapsed_seconds;
-  if (waited < 0.05)
-    return "consumer: it waited for data only " + per_cent(waited) + " of the time";
-  const double idle = stats.worker_wait_seconds / thread_seconds;
-  if (idle > 0.5)
-    return "memory: threads were idle " + per_cent(idle) +
-           " of the time for want of room; raise memory_limit or lower batch_size";
-  double op_seconds = 0;
-  const NamedOpTime* slowest = nullptr;
-  for (const NamedOpTime& op : stats.ops) {
-    op_seconds += op.seconds;
-    if (slowest == nullptr || op.seconds > slowest->seconds) slowest = &op;
-  }
-  const NamedOpTime cache{"the cache", stats.cache ? stats.cache->seconds : 0, 0};
-  op_seconds += cache.seconds;
-  if (slowest == nullptr || cache.seconds > slowest->seconds) slowest = &cache;
-  const double busy = std::max(stats.read_seconds + op_seconds, 1e-9);
-  if (stats.read_seconds >= op_seconds)
-    return "storage: reading takes " + per_cent(stats.read_seconds / busy) +
-           " of the threads' work";
-  return "cpu: " + slowest->name + " takes " + per_cent(slowest->seconds / busy) +
-         " of the work of " + std::to_string(stats.threads) +
-         (stats.threads == 1 ? " thread" : " threads");
-}
-
-// What ran, group by group in chain order. Samples that went different ways, from a cache or from
-// the source, ran in different groups.
-std::vector<NamedOpTime> op_times(const What& what, bool fuse, Work& work) {
-  const Pipeline& pipeline = what.pipeline;
-  const Route direct{what.source->cut(), pipeline.last_cut()};
-  if (work.ops.empty()) work.ops[direct];
-  std::map<std::pair<int, int>, NamedOpTime> named;  // by the group's steps
-  for (auto& [route, times] : work.ops) {
-    times.resize(pipeline.steps().size());
-    for (const Group& group : pipeline.groups(route.from, route.to, fuse)) {
-      NamedOpTime& time = named[{group.begin, group.end}];
-      time.name = pipeline.name_of(group);
-      time.calls += times[static_cast<std::size_t>(group.begin)].calls;
-      for (int k = group.begin; k < group.end; ++k)  // a group may also have run op by op
-        time.seconds += seconds(times[static_cast<std::size_t>(k)].nanoseconds);
-    }
-  }
-  std::vector<NamedOpTime> ops;
-  for (auto& [steps, time] : named) ops.push_back(std::move(time));
-  return ops;
 }
 
 }  // namespace
@@ -474,7 +420,7 @@ LoaderStats Loader::stats() const {
     stats.index = {book->entries(), book->uses(), book->bytes()};
   for (auto& [id, failure] : work.skipped) stats.skipped.push_back(std::move(failure));
   for (auto& [id, failure] : work.substituted) stats.substituted.push_back(std::move(failure));
-  stats.ops = op_times(my.what, my.options.fuse, work);
+  stats.ops = op_times(my.what, my.options.fuse, work.ops);
   if (my.cached) {
     stats.cache = my.cached->report(work.kept, work.not_kept);
     stats.cache->seconds = seconds(work.keeper_ns);

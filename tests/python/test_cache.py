@@ -215,3 +215,68 @@ def test_real_files_in_a_cache_too_small_for_them() -> None:
     expected = stream(loader(ds, batch_size=16), 2)
     for cut in ("entropy", "decode"):
         assert stream(loader(ds, batch_size=16, cache="20MiB", cache_cut=cut, memory_limit="64MiB"), 2) == expected
+
+
+# A store as a by-product of the first epoch.
+
+
+@pytest.mark.parametrize("pipeline", [TRAIN, RESIZED])
+def test_the_first_epoch_makes_a_store(photos: Path, tmp_path: Path, pipeline: str) -> None:
+    ds = cw.folder(photos).apply(pipeline)
+    expected = stream(loader(ds), 3)
+    for cut, codec in (("source", "none"), ("entropy", "lz4"), ("decode", "delta-zstd:1"), (None, None)):
+        path = tmp_path / f"{cut}-{codec}"
+        with loader(ds, store=path, store_cut=cut, store_codec=codec) as feed:
+            assert stream(feed, 3) == expected
+        store = feed.stats()["store"]
+        assert store["state"] == "finished" and store["samples"] == len(ds)
+        assert f"store: {path}, cut {store['cut']!r}" in feed.explain()
+        again = loader(ds, store=path)
+        assert stream(again, 3) == expected and again.stats()["store"]["state"] == "source"
+        made = tmp_path / "made"
+        cw.materialize(ds, store["cut"], store["codec"], out=made)
+        assert {file.name: file.read_bytes() for file in made.iterdir()} == {
+            file.name: file.read_bytes() for file in path.iterdir()
+        }
+        for file in made.iterdir():
+            file.unlink()
+        made.rmdir()
+
+
+def test_a_store_with_bad_files_and_with_a_cache(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("no image")
+    ds = cw.files([*sorted(photos.rglob("*.jpg")), tmp_path / "text.jpg"]).apply(RESIZED)
+    plain = loader(ds, on_error="skip")
+    expected = stream(plain, 3)
+    for _ in range(2):
+        with loader(ds, on_error="skip", store=tmp_path / "store", store_cut="resize", cache="20kB") as feed:
+            assert stream(feed, 3) == expected
+        assert feed.stats()["skipped"] == plain.stats()["skipped"]
+
+
+def test_a_store_that_cannot_be_made_is_a_warning(photos: Path, tmp_path: Path) -> None:
+    ds = cw.folder(photos).apply(RESIZED)
+    feed = loader(ds, store=tmp_path / "store", store_cut="resize")
+    (tmp_path / "store").write_text("in the way")
+    with pytest.warns(RuntimeWarning, match="was not made"):
+        for _ in range(50):
+            stream(feed)
+            if feed.stats()["store"]["state"] == "failed":
+                break
+        stream(feed)
+    with pytest.raises(ValueError, match="neither a store nor an empty folder"):
+        loader(ds, store=tmp_path / "store")
+    with pytest.raises(ValueError, match="go with store="):
+        loader(ds, store_cut="resize")
+
+
+def test_the_command_makes_a_store(photos: Path, tmp_path: Path) -> None:
+    base = ["run", "--data", photos, "--pipeline", RESIZED, "--batch", 5, "--hash", "--json"]
+    hashes = []
+    for more in ([], ["--store", tmp_path / "store", "--store-cut", "resize"], ["--store", tmp_path / "store"]):
+        done = json.loads(command(*base, *more).stdout)
+        hashes.append([epoch["stream_hash"] for epoch in done["epochs"]])
+    assert hashes[0] == hashes[1] == hashes[2] and done["store"]["state"] == "source"
+    assert command("verify", tmp_path / "store").returncode == 0
+    wrong = command(*base, "--store-cut", "resize")
+    assert wrong.returncode == 2 and "go with --store" in wrong.stderr
