@@ -16,7 +16,7 @@
 
 namespace cutwater {
 
-// What a store will take, from some samples made on trial.
+// What a store will take, from some samples made on trial and some bytes written.
 struct StoreForecast {
   std::int64_t samples = 0;
   std::uint64_t bytes = 0, free_bytes = 0;
@@ -32,7 +32,7 @@ struct MaterializeProgress {
 struct MaterializeOptions {
   Codec codec = {};
   std::optional<int> threads = {};  // unset: the cores this process may use
-  // Called once, before anything is written.
+  // Called once, before anything is written that stays; not for a store that is finished.
   std::function<void(const StoreForecast&)> on_forecast = {};
   // Called by the calling thread some times a second, and at the end; what it throws ends the work,
   // which a later call goes on with.

@@ -119,9 +119,13 @@ void NewFile::flush() {
   buffer_.clear();
 }
 
-std::string NewFile::finish() {
+void NewFile::sync() {
   flush();
   if (::fsync(fd_.get()) != 0) refuse_write(errno, path_);
+}
+
+std::string NewFile::finish() {
+  sync();
   if (::close(fd_.release()) != 0) refuse_write(errno, path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) refuse_write(errno, path_);
   finished_ = true;

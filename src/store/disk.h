@@ -51,6 +51,7 @@ class NewFile {
   }
   void write_zeros(std::size_t bytes);
   std::uint64_t size() const { return size_; }
+  void sync();  // what was written so far is on the disk
   // All of it, with its name, on the disk. Returns the checksum.
   std::string finish();
 

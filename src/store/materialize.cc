@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // materialize: a plan, shards made by threads that know nothing of each other, and one file that
 // makes a store of them.
-#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +18,7 @@
 #include "core/units.h"
 #include "store/disk.h"
 #include "store/layout.h"
+#include "store/request.h"
 #include "store/shard_writer.h"
 
 namespace cutwater {
@@ -29,80 +30,10 @@ constexpr std::chrono::milliseconds kLookUp{50};  // how often the calling threa
 constexpr std::int64_t kTrials = 32;
 constexpr std::uint64_t kShardBytes = std::uint64_t{256} << 20;
 constexpr std::int64_t kLeastShards = 16;  // so that threads have work with small data sets, too
+constexpr std::uint64_t kProbeBytes = std::uint64_t{8} << 20;
 constexpr std::size_t kIdlePerThread = std::size_t{64} << 20;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
-
-void check_request(const Source* source, const Pipeline& pipeline, Cut cut) {
-  const auto named = [&](Cut which) {
-    return "cut " + std::to_string(which) + " ('" + pipeline.cut_name(which) + "')";
-  };
-  if (source == nullptr) refuse("materialize: a source is needed");
-  if (cut < 0 || cut > pipeline.last_cut())
-    refuse("materialize: there is no cut " + std::to_string(cut) + "; the pipeline's last one is " +
-           named(pipeline.last_cut()));
-  if (!pipeline.stable(cut))
-    refuse("materialize: " + named(cut) + " lies past the frontier, " + named(pipeline.frontier()) +
-           ": it is random, other bytes in every epoch. " +
-           (pipeline.frontier() == 0
-                ? "This pipeline draws in its first op, so there is nothing to prepare; cut 0 "
-                  "would only put the stored bytes side by side"
-                : "Materialize the frontier or an earlier cut"));
-  if (cut < source->cut())
-    refuse("materialize: the source stands at " + named(source->cut()) + " already, past " +
-           named(cut));
-  if (const std::string made_by = source->fingerprint();
-      !made_by.empty() && made_by != pipeline.fingerprint(source->cut()))
-    throw Error(Code::kStale, "materialize: the source's samples were prepared by '" +
-                                  source->pipeline() + "', which is not how '" +
-                                  pipeline.to_string() + "' begins");
-}
-
-// What is known without any sample.
-StorePlan plan_of(const Source& source, const Pipeline& pipeline, Cut cut, const Codec& codec) {
-  StorePlan plan;
-  plan.pipeline = pipeline.prefix(cut).to_string();
-  plan.cut = cut;
-  plan.cut_name = pipeline.cut_name(cut);
-  plan.fingerprint = pipeline.fingerprint(cut);
-  plan.codec = codec;
-  plan.identity = source.identity();
-  plan.stamp = source.stamp();
-  plan.samples = source.size();
-  plan.has_labels = source.has_labels();
-  plan.classes = source.classes();
-  // The label is a field like others where an op makes it.
-  plan.label_field =
-      source.has_labels() &&
-      std::none_of(pipeline.steps().begin(), pipeline.steps().begin() + cut,
-                   [](const Step& step) { return step.op.def().field == kLabelField; });
-  return plan;
-}
-
-// What an earlier call has begun must be of the same.
-void check_same(const StorePlan& there, const StorePlan& now, const std::string& folder) {
-  std::string differs;
-  const auto compare = [&](const char* what, const std::string& old, const std::string& wanted) {
-    if (old != wanted)
-      differs += std::string(differs.empty() ? "" : "; ") + what + ": there '" + old + "', now '" +
-                 wanted + "'";
-  };
-  compare("cut", there.cut_name, now.cut_name);
-  compare("pipeline", there.pipeline, now.pipeline);
-  if (differs.empty())
-    compare("version of the ops, by fingerprint", there.fingerprint, now.fingerprint);
-  compare("codec", to_string(there.codec), to_string(now.codec));
-  compare("data set, by identity", there.identity, now.identity);
-  if (there.identity == now.identity)
-    compare("sizes and times of its files, by stamp", there.stamp, now.stamp);
-  if (!differs.empty())
-    throw Error(Failure{Code::kStale,
-                        "there is a store of something else; " + differs +
-                            ". Remove the folder, or give another one",
-                        -1,
-                        folder,
-                        {}});
-}
 
 std::uint64_t free_bytes(const std::string& folder) {
   struct statvfs status;
@@ -132,28 +63,28 @@ class Materialization {
         maker_(source, pipeline, plan_.cut, static_cast<std::size_t>(threads) * kIdlePerThread) {}
 
   StoreInfo run() {
-    const bool begun = exists(kBuildingName);
     if (exists(kMetaName)) {
       const StoreMeta meta = read_meta(folder_);
-      check_same(meta.plan, plan_, folder_);
+      check_same_store(meta.plan, plan_, folder_);
       remove_leftovers(meta.plan.shards());
       resumed_ = shards_done_.samples = plan_.samples;
       show_progress();
       return info_of(meta);
     }
-    if (!begun) check_empty();
-    const StorePlan wanted = plan_;
+    const bool begun = exists(kBuildingName);
+    std::vector<std::int64_t> missing;
     if (begun) {
-      const std::string path = inside(folder_, kBuildingName);
-      plan_ = parse_plan(open_plain(path).text(kMaxMetaBytes), path);
-      check_same(plan_, wanted, folder_);
-      if (plan_.samples != wanted.samples) refuse(path + ": it is of another number of samples");
+      adopt_plan();
+      missing = shards_to_make();
+    } else {
+      check_empty();
     }
-    const std::vector<std::int64_t> missing =
-        begun ? shards_to_make() : std::vector<std::int64_t>();
     forecast(begun);
-    if (!begun) write_whole(inside(folder_, kBuildingName), to_text(plan_));
-    make_shards(begun ? missing : all_shards());
+    if (!begun) {
+      write_whole(inside(folder_, kBuildingName), to_text(plan_));
+      missing = all_shards();
+    }
+    make_shards(missing);
     return finish();
   }
 
@@ -171,6 +102,15 @@ class Materialization {
       throw path_error(Code::kInvalidArgument, folder_,
                        "has something else in it ('" + name + "'); give a new or an empty folder");
     }
+  }
+
+  // That of the work that was begun: it has the fields and the number of samples in a shard.
+  void adopt_plan() {
+    const std::string path = inside(folder_, kBuildingName);
+    StorePlan there = parse_plan(open_plain(path).text(kMaxMetaBytes), path);
+    check_same_store(there, plan_, folder_);
+    if (there.samples != plan_.samples) refuse(path + ": it is of another number of samples");
+    plan_ = std::move(there);
   }
 
   std::vector<std::int64_t> all_shards() const {
@@ -198,7 +138,8 @@ class Materialization {
         if (open_plain(path).size() != part.meta.bytes) refuse(path + ": it is of another size");
         resumed_ += plan_.end_of(shard) - plan_.first_of(shard);
         shards_done_.bytes += part.meta.bytes;
-      } catch (const Error&) {
+      } catch (const Error& error) {
+        if (error.code() != Code::kNotFound && error.code() != Code::kInvalidArgument) throw;
         missing.push_back(shard);
         const std::string part_path = inside(folder_, part_name(shard));
         for (const std::string& left : {path, part_path})
@@ -244,19 +185,33 @@ class Materialization {
     forecast.bytes = static_cast<std::uint64_t>(each * samples) +
                      static_cast<std::uint64_t>(plan_.shards()) * 2 * kTarBlock +
                      static_cast<std::uint64_t>(plan_.samples) * row_bytes(plan_.tensors().size());
-    const std::int64_t left = plan_.samples - resumed_;
-    forecast.seconds = seconds / static_cast<double>(trials) * static_cast<double>(left) /
-                       static_cast<double>(threads_);
     forecast.free_bytes = free_bytes(folder_);
     const std::uint64_t there = shards_done_.bytes;
     const std::uint64_t needed = forecast.bytes > there ? forecast.bytes - there : 0;
-    if (options_.on_forecast) options_.on_forecast(forecast);
     if (needed > forecast.free_bytes)
       throw path_error(
           Code::kIo, folder_,
           "there is no room for this store: it needs about " + std::to_string(needed) + " bytes (" +
               bytes_text(needed) + "), and " + std::to_string(forecast.free_bytes) + " (" +
               bytes_text(forecast.free_bytes) + ") are free; choose another cut, codec or disk");
+    const double work = seconds / static_cast<double>(trials) *
+                        static_cast<double>(plan_.samples - resumed_) /
+                        static_cast<double>(threads_);
+    forecast.seconds = work + write_seconds(needed);
+    if (options_.on_forecast) options_.on_forecast(forecast);
+  }
+
+  // For so many bytes, from the time of a few.
+  double write_seconds(std::uint64_t bytes) const {
+    const std::uint64_t some = std::min(bytes / 16, kProbeBytes);
+    std::string noise(kTarBlock, '\0');
+    for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<char>(i * i * i >> 5);
+    NewFile file(inside(folder_, kBuildingName));  // that will be there: nothing else is left
+    const auto start = Clock::now();
+    while (file.size() < some) file.write(noise);
+    file.sync();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    return some > 0 ? seconds * static_cast<double>(bytes) / static_cast<double>(some) : 0;
   }
 
   void set_fields(const Sample& sample) {
@@ -342,7 +297,9 @@ class Materialization {
   }
 
   void remove_leftovers(std::int64_t shards) const {
-    remove_file(inside(folder_, kBuildingName));
+    const std::string building = inside(folder_, kBuildingName);
+    remove_file(building);
+    remove_file(building + std::string(kTemporarySuffix));
     for (std::int64_t shard = 0; shard < shards; ++shard)
       remove_file(inside(folder_, part_name(shard)));
   }
@@ -365,21 +322,24 @@ class Materialization {
 
 StoreInfo materialize(std::shared_ptr<const Source> source, const Pipeline& pipeline, Cut cut,
                       const std::string& path, const MaterializeOptions& options) {
-  check_request(source.get(), pipeline, cut);
+  check_can_store(source.get(), pipeline, cut);
   const int threads = options.threads ? *options.threads : default_threads();
   if (threads < 1 || threads > kMostThreads)
     refuse("threads must be in 1.." + std::to_string(kMostThreads) + ", got " +
            std::to_string(threads));
   if (path.empty()) refuse("materialize: a folder to write to is needed");
+  StorePlan plan = plan_of_store(*source, pipeline, cut, options.codec);
   std::error_code failed;
-  std::filesystem::create_directories(path, failed);
+  const bool made_here = std::filesystem::create_directories(path, failed);
   if (failed) throw_system_error(failed.value(), path, "make the folder");
-
-  const NoFileSizeSignal no_signal;
-  const FolderLock lock(path);
-  return Materialization(*source, pipeline, plan_of(*source, pipeline, cut, options.codec), path,
-                         options, threads)
-      .run();
+  try {
+    const NoFileSizeSignal no_signal;
+    const FolderLock lock(path);
+    return Materialization(*source, pipeline, std::move(plan), path, options, threads).run();
+  } catch (...) {
+    if (made_here) ::rmdir(path.c_str());  // where nothing is in it
+    throw;
+  }
 }
 
 }  // namespace cutwater
