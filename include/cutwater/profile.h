@@ -52,6 +52,7 @@ struct StorageProfile {
   double warm_file_s = 0, warm_part_s = 0;  // a file of its own; a part of an open file (a shard)
   double warm_per_byte_s = 0;
   double write_bytes_per_s = 0;
+  double check_per_byte_s = 0;  // of a thread, to check the checksum of what was just read
 };
 
 struct Profile {

@@ -118,6 +118,7 @@ ordered_json meta_of(const Profile& profile) {
             {"warm_file_s", storage.warm_file_s},
             {"warm_part_s", storage.warm_part_s},
             {"warm_per_byte_s", storage.warm_per_byte_s},
+            {"check_per_byte_s", storage.check_per_byte_s},
             {"write_bytes_per_s", storage.write_bytes_per_s}}},
           {"cuts", cuts},
           {"variants", variants},
@@ -247,6 +248,7 @@ class Loading {
     profile.storage.warm_file_s = number(storage, "warm_file_s");
     profile.storage.warm_part_s = number(storage, "warm_part_s");
     profile.storage.warm_per_byte_s = number(storage, "warm_per_byte_s");
+    profile.storage.check_per_byte_s = number(storage, "check_per_byte_s");
     profile.storage.write_bytes_per_s = number(storage, "write_bytes_per_s");
     for (const ordered_json& one : list("bad"))
       profile.bad.push_back({Code::kBadSample, text(one, "reason"),

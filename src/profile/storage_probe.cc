@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,7 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kFileBytes = std::size_t{64} << 20, kWriteBytes = std::size_t{8} << 20;
-constexpr std::size_t kSmall = 4096, kLarge = std::size_t{1} << 20;
+constexpr std::size_t kSmall = 4096, kPart = std::size_t{256} << 10;
+constexpr std::size_t kLarge = std::size_t{1} << 20;
 constexpr double kColdSeconds = 0.4, kWriteSeconds = 0.6;
 constexpr int kInFlight = 16;
 
@@ -195,10 +197,21 @@ ReadCost cold_sequential(const TemporaryFile& file) {
   return cost;
 }
 
+// Of a checksum as stores have it, over bytes that were just read.
+double check_per_byte(Team& team) {
+  std::vector<double> laps(16 * team.size());
+  team.each(laps.size(), [&](std::size_t, std::size_t i) {
+    const std::vector<std::uint8_t> bytes(kPart, static_cast<std::uint8_t>(i));
+    volatile std::uint64_t sum = 0;
+    laps[i] = timed([&] { sum = XXH3_64bits(bytes.data(), bytes.size()); });
+  });
+  return median(laps) / static_cast<double>(kPart);
+}
+
 // Parts of an open file that are in the page cache and, as in an epoch, in no cache of the
 // processor: each part is read once.
 void probe_parts(const TemporaryFile& file, Team& team, Measure& measure, StorageProfile& profile) {
-  constexpr std::size_t kPart = std::size_t{256} << 10, kStride = 37;  // out of order
+  constexpr std::size_t kStride = 37;  // out of order
   const std::size_t parts = file.size() / kPart;
   const auto seconds_of = [&](std::size_t bytes) {
     std::vector<double> laps(parts);
@@ -228,6 +241,7 @@ bool reads_files(const Source& source, std::span<const SampleId> ids) {
 StorageProfile probe_storage(const Source& source, std::span<const SampleId> ids, Team& team,
                              Measure& measure) {
   StorageProfile profile;
+  profile.check_per_byte_s = check_per_byte(team);
   TemporaryFile file;
   profile.write_bytes_per_s = file.write();
   if (profile.write_bytes_per_s > 0) {

@@ -150,6 +150,7 @@ std::string profile_json(const Profile& profile) {
         {"warm_file_s", storage.warm_file_s},
         {"warm_part_s", storage.warm_part_s},
         {"warm_per_byte_s", storage.warm_per_byte_s},
+        {"check_per_byte_s", storage.check_per_byte_s},
         {"cold_random", json_of(storage.cold_random)},
         {"cold_sequential", json_of(storage.cold_sequential)},
         {"write_bytes_per_s", storage.write_bytes_per_s > 0

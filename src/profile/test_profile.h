@@ -38,7 +38,7 @@ inline Profile small_profile() {
   profile.bad = {{Code::kBadSample, "cannot be", 5, "train/5.jpg", "pixels"}};
   profile.reads_files = false;
   profile.relative_error = 0.25;
-  profile.storage = {{1, 2}, {3, 4}, 5, 6, 7, 8};
+  profile.storage = {{1, 2}, {3, 4}, 5, 6, 7, 8, 13};
   profile.memory_bytes_per_s = 9;
   profile.engine_s = 10;
   profile.consumer_samples_per_s = 11;
