@@ -41,12 +41,14 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain numbers and strings."""
-        return json.loads(self.to_json())
+        plain: dict[str, Any] = json.loads(self.to_json())
+        return plain
 
     @property
     def choice(self) -> dict[str, Any]:
         """The best strategy: cut, cut_name, codec, place, cache, and what it is predicted to take."""
-        return self.to_dict()["choice"]
+        chosen: dict[str, Any] = self.to_dict()["choice"]
+        return chosen
 
     def __repr__(self) -> str:
         choice = self.choice

@@ -84,6 +84,22 @@ def test_the_table_is_short_unless_asked(profile: Path) -> None:
     assert " more\n" not in everything
 
 
+def test_the_best_are_run_for_real(profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    plan = plan_json(profile, "--epochs", 4, "--measure", 4, "--page-cache", "warm")
+    measured = plan["measured"]
+    assert len(measured) == 4
+    rows = [tuple(row[key] for key in ("cut", "codec", "place")) for row in measured]
+    assert rows[0] == tuple(plan["choice"][key] for key in ("cut", "codec", "place"))
+    assert len(set(rows)) == 4
+    for row in measured:
+        assert row["total_s"] == pytest.approx(row["build_s"] + row["first_epoch_s"] + 3 * row["epoch_s"])
+        assert (row["build_s"] > 0) == (row["place"] == "store")
+    assert list(tmp_path.iterdir()) == []  # nothing stays
+    told = command("plan", "--profile", profile, "--measure", 2).stdout
+    assert "Measured, in seconds:" in told
+
+
 def test_a_pipeline_that_draws_first(photos: Path) -> None:
     ds = cw.folder(photos).apply("decode | random_crop(8) | to_tensor")
     assert "draws in its first op" not in cw.plan(cw.profile(ds, samples=2)).explain()
@@ -98,6 +114,8 @@ def test_a_pipeline_that_draws_first(photos: Path) -> None:
         (["--disk", "much"], "--disk must be a size like 8GiB or 500MB, got 'much'"),
         (["--epochs", 0], "--epochs"),
         (["--policy", "best"], "--policy"),
+        (["--data", "train"], "--data goes with --measure"),
+        (["--measure", 1, "--data", "/nowhere/data"], "/nowhere/data"),
         (["--months", 2], "--months goes with --price-disk or --price-core-hour"),
         (["-o", "/nowhere/plan.json"], "cannot write '/nowhere/plan.json': No such file or directory"),
     ],
@@ -106,7 +124,7 @@ def test_wrong_usage_is_named(profile: Path, options: list[object], says: str) -
     result = command("plan", "--profile", profile, *options)
     assert result.returncode in (1, 2)
     assert says in result.stderr
-    assert result.stdout == ""
+    assert result.stdout == "" or "--measure" in options
 
 
 def test_what_is_no_profile_or_plan(tmp_path: Path) -> None:
