@@ -30,7 +30,7 @@ from presto_runs import Command, Runs, Strategy
 from rows import PEERS, CannotRun
 
 REGRET_WANTED = 0.05
-CLOSE = 1.25  # strategies whose time is within this of the best are measured in every round
+CLOSE = 1.5  # strategies whose time is within this of the best are measured again
 
 
 def total_seconds(measured: dict[str, Any], epochs: int) -> float:
@@ -60,10 +60,10 @@ def compare(plans: dict[int, dict[str, Any]], measured: dict[Strategy, dict[str,
 
 
 def measure_all(runs: Runs, strategies: list[Strategy], rounds: int, horizons: list[int]) -> dict[Strategy, Any]:
-    """Two rounds of all, alternating; further rounds of those that are close to the best for some number of epochs."""
+    """A round of all; then, alternating, those that came close to the best for some number of epochs."""
     for number in range(rounds):
         contenders = strategies
-        if number >= 2:
+        if number >= 1:
             measured = runs.figures()
             contenders = [
                 strategy
@@ -119,7 +119,6 @@ def one_pipeline(name: str, options: argparse.Namespace, scratch: pathlib.Path) 
     strategies = sorted({Strategy.of(row) for row in [first["choice"], *first["alternatives"]] if row["feasible"]})
     runs = Runs(command, name, data, count, scratch, options.memory)
     measured = measure_all(runs, strategies, options.rounds, horizons)
-    hashes = {str(strategy): runs.hashes(strategy) for strategy in strategies}
     unprepared = next(strategy for strategy in strategies if strategy.place == "none")
     rates = {strategy: count / figures["epoch_s"] for strategy, figures in measured.items()}
     stores = [strategy for strategy in strategies if strategy.place == "store" and strategy.codec == "none"]
@@ -133,7 +132,7 @@ def one_pipeline(name: str, options: argparse.Namespace, scratch: pathlib.Path) 
         "profile_s": profile_s,
         "plans": compare(plans, measured),
         "strategies": {str(strategy): figures for strategy, figures in sorted(measured.items())},
-        "other_bytes": [strategy for strategy, found in hashes.items() if found != hashes[str(unprepared)]],
+        "other_bytes": [str(strategy) for strategy, found in runs.hashes.items() if found != runs.hashes[unprepared]],
         "samples_per_s": {
             "unprepared": rates[unprepared],
             "full": rates[full],

@@ -66,6 +66,7 @@ class Runs:
         self._first: dict[Strategy, list[float]] = {}
         self._later: dict[Strategy, list[float]] = {}
         self._bytes: dict[Strategy, int] = {}
+        self.hashes: dict[Strategy, list[str]] = {}  # of what each delivers, epoch by epoch
 
     def measure(self, strategy: Strategy) -> None:
         """One more run. A store is built anew, timed, and removed: all of them would not fit every disk."""
@@ -78,12 +79,10 @@ class Runs:
         self._later.setdefault(strategy, []).append(statistics.median(seconds[1:]))
         if strategy.place == "memory":
             self._bytes[strategy] = run["cache"]["bytes"]
-        self._clean(strategy)
-
-    def hashes(self, strategy: Strategy) -> list[str]:
-        run = self._run(*self._arguments(strategy, timed=False), "--epochs", 2, "--hash")
-        self._clean(strategy)
-        return [epoch["stream_hash"] for epoch in run["epochs"]]
+        if strategy not in self.hashes:
+            run = self._run(*arguments, "--epochs", 2, "--hash")
+            self.hashes[strategy] = [epoch["stream_hash"] for epoch in run["epochs"]]
+        shutil.rmtree(self._store(strategy), ignore_errors=True)
 
     def figures(self) -> dict[Strategy, dict[str, Any]]:
         return {
@@ -101,7 +100,7 @@ class Runs:
         how = ["--batch", BATCH, "--seed", 5, "--threads", self._command.cores]
         return self._command("run", *arguments, "--pipeline", self._pipeline, *how)
 
-    def _arguments(self, strategy: Strategy, timed: bool = True) -> list[Any]:
+    def _arguments(self, strategy: Strategy) -> list[Any]:
         if strategy.place == "none":
             return ["--data", self._data]
         if strategy.place == "memory":
@@ -111,13 +110,9 @@ class Runs:
         begin = time.perf_counter()
         made = self._command("materialize", "--data", self._data, "--pipeline", self._pipeline, "--cut", strategy.cut,
                              "--codec", strategy.codec, "--threads", self._command.cores, "-o", store)  # fmt: skip
-        if timed:
-            self._builds.setdefault(strategy, []).append(time.perf_counter() - begin)
+        self._builds.setdefault(strategy, []).append(time.perf_counter() - begin)
         self._bytes[strategy] = made["bytes"]
         return ["--data", store]
 
     def _store(self, strategy: Strategy) -> pathlib.Path:
         return self._scratch / f"store-{strategy.cut}-{strategy.codec.replace(':', '')}"
-
-    def _clean(self, strategy: Strategy) -> None:
-        shutil.rmtree(self._store(strategy), ignore_errors=True)
