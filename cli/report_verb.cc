@@ -63,6 +63,7 @@ ordered_json json_of(const Profile& profile) {
             {"warm_file_s", s.warm_file_s},
             {"warm_part_s", s.warm_part_s},
             {"warm_per_byte_s", s.warm_per_byte_s},
+            {"check_per_byte_s", s.check_per_byte_s},
             {"write_bytes_per_s", s.write_bytes_per_s}}},
           {"cuts", std::move(cuts)},
           {"bad", std::move(bad)}};

@@ -1,15 +1,9 @@
 
-// The strategies that a reader compares: the choice, the unprepared pipeline, the best of each other place and cut.
+// The strategies that a reader compares: the choice, the unprepared pipeline, the best of each place, then of each cut.
 function compared() {
-  const found = [plan.choice];
-  if (!isChoice(unprepared)) found.push(unprepared);
-  const seen = new Set(found.map((s) => `${s.place} ${s.cut}`));
-  for (const s of plan.alternatives.filter((one) => one.feasible)) {
-    if (found.length >= 5) break;
-    const key = `${s.place} ${s.cut}`;
-    if (!seen.has(key)) found.push(s);
-    seen.add(key);
-  }
+  const found = [plan.choice], possible = [unprepared, ...plan.alternatives.filter((s) => s.feasible)];
+  for (const kind of [(s) => s.place, (s) => `${s.place} ${s.cut}`])
+    for (const s of possible) if (found.length < 5 && !found.some((other) => kind(other) === kind(s))) found.push(s);
   return found;
 }
 
@@ -109,6 +103,7 @@ function drawMachine() {
     ["a warm file", duration(storage.warm_file_s)],
     ["a warm part of a shard", duration(storage.warm_part_s)],
     ["each warm byte", storage.warm_per_byte_s > 0 ? rate(1 / storage.warm_per_byte_s) : "not measured"],
+    ["checking a store's bytes, a thread", storage.check_per_byte_s > 0 ? rate(1 / storage.check_per_byte_s) : "not measured"],
     ["writing", rate(storage.write_bytes_per_s)],
     ["copying in memory, a thread", rate(profile.memory_bytes_per_s)],
     ["engine, a sample", duration(profile.engine_s)],

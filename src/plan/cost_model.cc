@@ -110,8 +110,9 @@ double CostModel::source_read_s() const {
          cuts_.front().bytes * storage_.warm_per_byte_s;
 }
 
-double CostModel::part_read_s(double bytes) const {
-  return storage_.warm_part_s + bytes * storage_.warm_per_byte_s;
+// A store checks what it reads.
+double CostModel::store_read_s(double bytes) const {
+  return storage_.warm_part_s + bytes * (storage_.warm_per_byte_s + storage_.check_per_byte_s);
 }
 
 // A sample that takes so much of a thread and ends in a batch.
@@ -186,7 +187,7 @@ Strategy CostModel::store(const CutMeans& cut, const VariantMeans& variant, bool
   strategy.build_s = samples_ * build.longest();
 
   const auto from_store = [&](double rest_s) {
-    Load load = delivered(part_read_s(variant.bytes) + variant.decode_s + rest_s, c);
+    Load load = delivered(store_read_s(variant.bytes) + variant.decode_s + rest_s, c);
     if (!page_cache && c.residency != Residency::kWarm) {
       load.seconds[Load::kReads] = per(1, c.cold.reads_per_s);
       load.seconds[Load::kBytes] = per(variant.bytes, c.cold.bytes_per_s);

@@ -62,7 +62,7 @@ class CostModel {
 
  private:
   double source_read_s() const;
-  double part_read_s(double bytes) const;
+  double store_read_s(double bytes) const;
   Load delivered(double cpu_s, const Circumstances& c) const;
   bool source_cold(double share, double other_bytes, bool first, const Circumstances& c) const;
   Load from_source(double cpu_s, bool cold, const Circumstances& c) const;

@@ -68,14 +68,15 @@ void check(const PlanOptions& options) {
 
 double cost(const Strategy& strategy) { return strategy.money.value_or(strategy.total_s); }
 
+// Bytes that are alike within a percent are alike.
+long percents(double bytes) { return bytes > 1 ? std::lround(100 * std::log(bytes)) : 0; }
+
 // Smaller is simpler: nothing on disk, fewer bytes, no codec, what the kernel does by itself.
 auto simplicity(const Strategy& s) {
-  return std::tuple{s.place == Place::kStore,
-                    s.place == Place::kMemory,
-                    s.disk_bytes,
-                    s.place == Place::kMemory ? s.memory_bytes : 0,
-                    !s.codec.is_none(),
-                    !s.page_cache};
+  return std::tuple{
+      s.place == Place::kStore, s.place == Place::kMemory,
+      percents(s.disk_bytes),   s.place == Place::kMemory ? percents(s.memory_bytes) : 0L,
+      !s.codec.is_none(),       !s.page_cache};
 }
 
 void set_break_even(Strategy& s, const Strategy& unprepared) {

@@ -89,7 +89,7 @@ TEST(Plan, AMemoryCacheHoldsWhatFits) {
 TEST(Plan, ThreadsReadsWritesAndTheConsumerBoundIt) {
   Profile profile = simple();
   profile.threads = 4;
-  profile.storage = {{100, 1e7}, {}, 0.002, 0.001, 1e-9, 2e6};
+  profile.storage = {{100, 1e7}, {}, 0.002, 0.001, 1e-9, 2e6, 2e-9};
   profile.engine_s = 0.001;
   PlanOptions options;
   options.memory_bytes = 200'000'000;
@@ -101,7 +101,7 @@ TEST(Plan, ThreadsReadsWritesAndTheConsumerBoundIt) {
   const Strategy* page = find(plan, "small", "none", Place::kStore, true);
   ASSERT_NE(page, nullptr);
   EXPECT_DOUBLE_EQ(page->build_s, 1e9 / 1e7 + 1000 * (1e5 + 2048) / 2e6);
-  EXPECT_DOUBLE_EQ(page->epoch_s, 1000 * (0.001 + 1e5 * 1e-9 + 0.001 + 0.001) / 4);
+  EXPECT_DOUBLE_EQ(page->epoch_s, 1000 * (0.001 + 1e5 * 3e-9 + 0.001 + 0.001) / 4);
   const Strategy* cold = find(plan, "small", "none", Place::kStore, false);
   ASSERT_NE(cold, nullptr);
   EXPECT_DOUBLE_EQ(cold->epoch_s, 1e8 / 1e7);
@@ -141,6 +141,20 @@ TEST(Plan, WithinOnePercentTheSimplerOneIsTaken) {
   EXPECT_EQ(make_plan(profile, options).choice.place, Place::kNone);
   profile.cuts[1].finish_s = {0.0098};
   EXPECT_EQ(make_plan(profile, options).choice.place, Place::kStore);
+}
+
+TEST(Plan, OfFullCachesTheOneWithoutACodecIsTaken) {
+  const Profile profile = test_profile(
+      1000,
+      {{"source", 1e6, 0, 0.01}, {"small", 1e5, 0, 0.001, {test_variant("lz4", 99'500, 0, 0)}}});
+  PlanOptions options;
+  options.disk_bytes = 0;
+  options.memory_bytes = 50'000'000;
+  const Plan plan = make_plan(profile, options);
+  const Strategy* packed = find(plan, "small", "lz4", Place::kMemory);
+  ASSERT_NE(packed, nullptr);
+  EXPECT_LT(packed->total_s, plan.choice.total_s);
+  EXPECT_TRUE(plan.choice.codec.is_none());
 }
 
 TEST(Plan, MoneyMayChooseAnother) {
