@@ -274,12 +274,31 @@ def store_members() -> Seeds:
             yield f"{codec}-{kind}", bytes([codec, kind, 0, len(plain)]) + content
 
 
+def forms() -> Seeds:
+    """As src/variant/FORM.md has them: one or two raw fields, without a checksum."""
+    for fields in (1, 2):
+        names = [b"image", b"label"][:fields]
+        start = 40 + 72 * fields + sum(map(len, names))
+        records, tensors = b"", b""
+        for name, (dtype, shape, size) in zip(names, [(5, (3, 2, 2), 48), (3, (), 8)], strict=False):
+            tensors += bytes(-(start + len(tensors)) % 64)
+            dims = [*shape, *[0] * (6 - len(shape))]
+            records += bytes([dtype, 2 if shape else 0, len(shape), len(name), 0, 0, 0, 0])
+            records += b"".join(n.to_bytes(8, "little") for n in (start + len(tensors), size, *dims))
+            tensors += bytes(range(size))
+        body = records + b"".join(names) + tensors
+        head = b"CWF1" + bytes(12) + (40 + len(body)).to_bytes(8, "little")
+        head += (5).to_bytes(8, "little") + (2).to_bytes(4, "little") + fields.to_bytes(4, "little")
+        yield str(fields), head + body
+
+
 def pipeline_texts() -> Seeds:
     for k, text in enumerate(PIPELINES):
         yield str(k), text.encode()
 
 
 SEEDS = {
+    "form": forms,
     "jpeg": jpegs,
     "png": pngs,
     "webp": webps,
