@@ -57,8 +57,8 @@ struct StoreInfo {
 // in it), kStale (what is there was begun with other data or another pipeline), kIo (no room:
 // before the work by the forecast, or in the middle; what is finished stays), the failure of a
 // sample that is not kBadSample, and that of the first sample where not one is good.
-StoreInfo materialize(std::shared_ptr<const Source> source, const Pipeline& pipeline, Cut cut,
-                      const std::string& path, const MaterializeOptions& options = {});
+StoreInfo materialize(const std::shared_ptr<const Source>& source, const Pipeline& pipeline,
+                      Cut cut, const std::string& path, const MaterializeOptions& options = {});
 
 bool is_store(const std::string& path);  // a finished one, damaged or not
 StoreInfo store_info(const std::string& path);

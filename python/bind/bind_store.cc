@@ -33,7 +33,7 @@ nb::dict info_dict(const StoreInfo& info) {
 }
 
 // `on_progress` is called with (done, samples, bytes), some times a second.
-nb::dict materialized(std::shared_ptr<Source> source, const Pipeline& pipeline, Cut cut,
+nb::dict materialized(const std::shared_ptr<Source>& source, const Pipeline& pipeline, Cut cut,
                       const std::string& codec, const nb::str& out, std::optional<int> threads,
                       const nb::object& on_progress) {
   StoreForecast forecast;
@@ -52,7 +52,7 @@ nb::dict materialized(std::shared_ptr<Source> source, const Pipeline& pipeline, 
   {
     const std::string folder = file_name(out);
     const nb::gil_scoped_release released;
-    info = materialize(std::move(source), pipeline, cut, folder, options);
+    info = materialize(source, pipeline, cut, folder, options);
   }
   nb::dict dict = info_dict(info);
   nb::dict foreseen;

@@ -43,7 +43,7 @@ std::string member_suffix(std::string_view field, std::string_view extension, co
 std::string stored_extension(std::string_view path, std::span<const std::uint8_t> bytes) {
   const std::size_t dot = path.rfind('.');
   if (dot != std::string_view::npos && path.find('/', dot) == std::string_view::npos) {
-    const std::string extension = lower_case(std::string(path.substr(dot + 1)));
+    std::string extension = lower_case(std::string(path.substr(dot + 1)));
     const bool sane = !extension.empty() && extension.size() <= 8 &&
                       std::all_of(extension.begin(), extension.end(), is_plain);
     if (sane && extension != "cls") return extension;  // that is the label's

@@ -320,8 +320,8 @@ class Materialization {
 
 }  // namespace
 
-StoreInfo materialize(std::shared_ptr<const Source> source, const Pipeline& pipeline, Cut cut,
-                      const std::string& path, const MaterializeOptions& options) {
+StoreInfo materialize(const std::shared_ptr<const Source>& source, const Pipeline& pipeline,
+                      Cut cut, const std::string& path, const MaterializeOptions& options) {
   check_can_store(source.get(), pipeline, cut);
   const int threads = options.threads ? *options.threads : default_threads();
   if (threads < 1 || threads > kMostThreads)

@@ -2,6 +2,7 @@
 #include "store/shard_writer.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/npy.h"
@@ -50,18 +51,17 @@ const std::vector<Member>& SampleMembers::of(const Sample& sample, const std::st
   if (!same) refuse("has other fields than the samples before it; a store needs the same in all");
 
   const std::string key = sample_key(sample.id);
-  const Member* label = nullptr;
-  Member label_member;
+  std::optional<Member> label;
   bool first = true;
   for (const Field& field : sample.fields) {
     if (plan_.label_field && field.name == kLabelField) {
       std::int64_t value = 0;
       std::memcpy(&value, field.tensor.view().bytes(), sizeof value);
       const std::string text = std::to_string(value);
-      label_member.name = key + ".cls";
-      label_member.head.assign(text.begin(), text.end());
-      label_member.is_label = true;
-      label = &label_member;
+      label.emplace();
+      label->name = key + ".cls";
+      label->head.assign(text.begin(), text.end());
+      label->is_label = true;
       continue;
     }
     members_.push_back(tensor(field, first, key, path));
@@ -70,7 +70,7 @@ const std::vector<Member>& SampleMembers::of(const Sample& sample, const std::st
       refuse("has " + std::to_string(members_.back().bytes()) + " bytes at this cut; up to " +
              std::to_string(kMostBytes) + " can be stored");
   }
-  if (label != nullptr) members_.push_back(std::move(label_member));
+  if (label) members_.push_back(std::move(*label));
   return members_;
 }
 
