@@ -109,7 +109,7 @@ class Ops:
         fill: float | Sequence[float] = [0.0],
         padding_mode: Any = 'constant',
     ) -> Dataset:
-        """Cut a fixed-size window at a random place.
+        """Cut a fixed-size window at a random place; also after to_tensor.
         Draws random numbers per sample and epoch.
 
         size: Height and width of the window; one number: a square.
