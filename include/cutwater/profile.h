@@ -66,8 +66,9 @@ struct Profile {
   bool reads_files = true;        // the source's samples are files of their own, not parts
   double relative_error = 0;      // half the 95 % interval of the mean sample's seconds, as a share
   StorageProfile storage;
-  double memory_bytes_per_s = 0;  // a copy, one thread, while all threads copy
-  double engine_s = 0;            // of a thread, per sample, besides reading and ops
+  double memory_bytes_per_s = 0;        // a copy, one thread, while all threads copy
+  double fresh_memory_bytes_per_s = 0;  // the same into memory that nobody has used before
+  double engine_s = 0;                  // of a thread, per sample, besides reading and ops
   std::optional<double> consumer_samples_per_s;
   int threads = 1;
   double seconds = 0;  // that the profile took

@@ -86,7 +86,10 @@ std::string_view Load::bound_by() const {
 }
 
 CostModel::CostModel(const Profile& profile)
-    : storage_(profile.storage), engine_s_(profile.engine_s), reads_files_(profile.reads_files) {
+    : storage_(profile.storage),
+      engine_s_(profile.engine_s),
+      fresh_memory_bytes_per_s_(profile.fresh_memory_bytes_per_s),
+      reads_files_(profile.reads_files) {
   const std::size_t samples = profile.ids.size();
   if (samples == 0 || profile.cuts.empty())
     throw Error(Code::kInvalidArgument,
@@ -221,7 +224,13 @@ Strategy CostModel::memory(const CutMeans& cut, const VariantMeans& variant, con
   const double all_bytes = samples_ * variant.bytes;
   const double most = all_bytes > c.memory_bytes ? c.memory_bytes / all_bytes : 1;
   const bool first_cold = source_cold(1, 0, true, c);
-  const Load fill = from_source(cut.prefix_s + variant.encode_s + cut.first_s, first_cold, c);
+  // A run that stops at the cut on its way is never faster than one that does not, and the copy
+  // that is kept goes into memory that nobody has used before.
+  const double kept_s =
+      variant.encode_s +
+      (fresh_memory_bytes_per_s_ > 0 ? variant.bytes / fresh_memory_bytes_per_s_ : 0);
+  const Load fill =
+      from_source(std::max(cut.prefix_s + cut.first_s, source.first_s) + kept_s, first_cold, c);
   const Load pass = from_source(source.first_s, first_cold, c);
   // What was just decoded is in the processor's caches; what is lent as it is comes from memory.
   const double hit_s = variant.codec.is_none() ? cut.memory_s : variant.decode_s + cut.finish_s;

@@ -71,7 +71,7 @@ class CostModel {
 
   std::vector<CutMeans> cuts_;
   StorageProfile storage_;
-  double samples_ = 0, engine_s_ = 0;
+  double samples_ = 0, engine_s_ = 0, fresh_memory_bytes_per_s_ = 0;
   bool reads_files_ = true;
 };
 

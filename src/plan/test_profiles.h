@@ -110,6 +110,7 @@ inline Profile random_profile(std::uint64_t seed) {
   storage.warm_per_byte_s = between(1e-11, 1e-9);
   storage.check_per_byte_s = one_in(2) ? 0 : between(1e-11, 1e-10);
   profile.memory_bytes_per_s = one_in(4) ? 0 : between(1e9, 1e11);
+  profile.fresh_memory_bytes_per_s = one_in(4) ? 0 : between(1e8, 1e11);
   profile.engine_s = between(1e-7, 1e-5);
   if (one_in(4)) profile.consumer_samples_per_s = between(10, 1e5);
   return profile;

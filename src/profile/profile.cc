@@ -188,6 +188,7 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
 
   profile.reads_files = reads_files(*source, profile.ids);
   profile.memory_bytes_per_s = probe_memory(team, measure);
+  profile.fresh_memory_bytes_per_s = probe_fresh_memory(team, measure);
   profile.storage = probe_storage(*source, profile.ids, team, measure);
   profile.seconds = seconds();
   return profile;

@@ -109,6 +109,7 @@ ordered_json meta_of(const Profile& profile) {
           {"reads_files", profile.reads_files},
           {"engine_s", profile.engine_s},
           {"memory_bytes_per_s", profile.memory_bytes_per_s},
+          {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
           {"consumer_samples_per_s", profile.consumer_samples_per_s
                                          ? ordered_json(*profile.consumer_samples_per_s)
                                          : ordered_json()},
@@ -236,6 +237,7 @@ class Loading {
     profile.reads_files = truth(meta_, "reads_files");
     profile.engine_s = number(meta_, "engine_s");
     profile.memory_bytes_per_s = number(meta_, "memory_bytes_per_s");
+    profile.fresh_memory_bytes_per_s = number(meta_, "fresh_memory_bytes_per_s");
     if (!at(meta_, "consumer_samples_per_s").is_null())
       profile.consumer_samples_per_s = number(meta_, "consumer_samples_per_s");
     const ordered_json& storage = at(meta_, "storage");

@@ -2,6 +2,7 @@
 #include "profile/storage_probe.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -273,6 +274,23 @@ StorageProfile probe_storage(const Source& source, std::span<const SampleId> ids
         each + timed([&] { (void)File::open(stored->locate(ids[0]).file->path()); });
   }
   return profile;
+}
+
+double probe_fresh_memory(Team& team, Measure& measure) {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  std::vector<double> rates(team.size());
+  team.every([&](std::size_t worker) {
+    void* const fresh =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return;
+    (void)madvise(fresh, kBytes, MADV_HUGEPAGE);
+    const std::span<std::uint8_t> from = measure.rings()[worker].memory();
+    const std::size_t bytes = std::min(kBytes, from.size());
+    const double seconds = timed([&] { std::memcpy(fresh, from.data(), bytes); });
+    rates[worker] = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+    munmap(fresh, kBytes);
+  });
+  return median(rates);
 }
 
 double probe_memory(Team& team, Measure& measure) {

@@ -18,7 +18,9 @@ bool reads_files(const Source& source, std::span<const SampleId> ids);
 StorageProfile probe_storage(const Source& source, std::span<const SampleId> ids, Team& team,
                              Measure& measure);
 
-// Bytes per second that each thread copies while all do.
+// Bytes per second that each thread copies while all do; fresh: into memory that nobody has used
+// before, as a cache is filled.
 double probe_memory(Team& team, Measure& measure);
+double probe_fresh_memory(Team& team, Measure& measure);
 
 }  // namespace cutwater

@@ -68,7 +68,8 @@ std::string storage_lines(const Profile& profile) {
   cold("sequential", storage.cold_sequential);
   text += "writes: " + rate(storage.write_bytes_per_s, 1e6, "MB/s") + "\n";
   text += "memory: " + rate(profile.memory_bytes_per_s, 1e9, "GB/s") + " copied by each of " +
-          std::to_string(profile.threads) + " threads\n";
+          std::to_string(profile.threads) + " threads, " +
+          rate(profile.fresh_memory_bytes_per_s, 1e9, "GB/s") + " into fresh memory\n";
   return text;
 }
 
@@ -157,6 +158,7 @@ std::string profile_json(const Profile& profile) {
                                   ? ordered_json(storage.write_bytes_per_s)
                                   : ordered_json()}}},
       {"memory_bytes_per_s", profile.memory_bytes_per_s},
+      {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
       {"engine_s", profile.engine_s},
       {"consumer_samples_per_s", profile.consumer_samples_per_s
                                      ? ordered_json(*profile.consumer_samples_per_s)

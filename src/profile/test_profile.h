@@ -40,6 +40,7 @@ inline Profile small_profile() {
   profile.relative_error = 0.25;
   profile.storage = {{1, 2}, {3, 4}, 5, 6, 7, 8, 13};
   profile.memory_bytes_per_s = 9;
+  profile.fresh_memory_bytes_per_s = 14;
   profile.engine_s = 10;
   profile.consumer_samples_per_s = 11;
   profile.threads = 2;
