@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import statistics
 import sys
 import tempfile
@@ -75,7 +76,8 @@ def measure_all(runs: Runs, strategies: list[Strategy], rounds: int, horizons: l
                 )
                 or strategy.place == "none"
             ]
-        for strategy in contenders:
+        # In another order each time: what one leaves behind must not always meet the same one.
+        for strategy in random.Random(number).sample(contenders, len(contenders)):
             runs.measure(strategy)
     return runs.figures()
 

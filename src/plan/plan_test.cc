@@ -75,17 +75,11 @@ TEST(Plan, OneEpochDoesNotEarnABuild) {
 
 // What is kept is used by later epochs only, and keeping it costs something.
 TEST(Plan, OneEpochDoesNotEarnACache) {
-  for (std::uint32_t seed = 0; seed < 100; ++seed) {
-    PlanOptions options;
-    options.epochs = 1;
-    const Plan plan = make_plan(random_profile(seed), options);
-    const Strategy* unprepared = find(plan, "source", "none", Place::kNone);
-    ASSERT_NE(unprepared, nullptr);
-    for (const Strategy& other : plan.alternatives)
-      if (other.place == Place::kMemory) {
-        EXPECT_GE(other.total_s, unprepared->total_s * (1 - 1e-12)) << seed << other.cut_name;
-      }
-  }
+  PlanOptions options;
+  options.epochs = 1;
+  options.disk_bytes = 0;
+  for (std::uint32_t seed = 0; seed < 100; ++seed)
+    EXPECT_EQ(make_plan(random_profile(seed), options).choice.place, Place::kNone) << seed;
 }
 
 TEST(Plan, AMemoryCacheHoldsWhatFits) {
