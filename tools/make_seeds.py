@@ -266,12 +266,13 @@ def store_indexes() -> Seeds:
 def store_members() -> Seeds:
     """Codec, kind of tensor, number of bytes (high, low), and the bytes of a member's data."""
     plain = bytes(range(60)) * 2
-    lz4 = bytes.fromhex("04224d18") + bytes([0x60, 0x40, 0x82, len(plain), 0, 0, 0x80]) + plain + bytes(4)
+    lz4 = bytes.fromhex("04224d18") + bytes([0x68, 0x40, len(plain), *bytes(7), 0x81])
+    lz4 += bytes([len(plain), 0, 0, 0x80]) + plain + bytes(4)
     zstd = (
         bytes.fromhex("28b52ffd") + bytes([0x20, len(plain), 1 | (len(plain) << 3) & 0xFF, len(plain) >> 5, 0]) + plain
     )
     for codec, content in enumerate((plain, lz4, zstd, zstd, zstd)):
-        for kind in range(5):
+        for kind in range(8):
             yield f"{codec}-{kind}", bytes([codec, kind, 0, len(plain)]) + content
 
 

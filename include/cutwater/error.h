@@ -33,6 +33,9 @@ struct Failure {
   std::int64_t sample = -1;  // sample id, or -1 when no sample is concerned
   std::string path;          // where the sample comes from
   std::string op;            // the op that refused it; "read" for the source
+  // What it was to be read from failed, or was damaged: the sample itself may be sound, so nobody
+  // should write down for good that it is bad.
+  bool storage_failed = false;
 
   std::string message() const;
 };

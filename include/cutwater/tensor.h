@@ -80,6 +80,11 @@ struct TensorSpec {
 
 std::string to_string(const TensorSpec& spec);  // "uint8 480x640x3 pixels"
 
+// Bytes of a tensor that a file or a wire describes; nothing where there cannot be such a tensor:
+// pixels or planes without elements, or more elements than can be counted, be one dimension 0 or
+// not. What it accepts is safe to compute with.
+std::optional<std::uint64_t> stated_bytes(const TensorSpec& spec);
+
 // A rectangle of an image: rows [top, top + height), columns [left, left + width).
 struct Region {
   std::int64_t top = 0, left = 0, height = 0, width = 0;

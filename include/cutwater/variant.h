@@ -45,6 +45,10 @@ std::vector<Codec> codecs_for(const TensorSpec& spec);
 void encode(const Codec& codec, const TensorSpec& spec, std::span<const std::uint8_t> bytes,
             std::vector<std::uint8_t>& out);
 
+// Throws Error(kBadSample) where the frame does not say of itself that it stands for so many bytes:
+// asked before memory is taken for them.
+void check_frame(const Codec& codec, std::span<const std::uint8_t> encoded, std::uint64_t bytes);
+
 // The reverse; fills `into` to its last byte. Throws Error(kBadSample) where the frame is damaged,
 // cut short, or stands for another number of bytes; total on any input.
 // REQUIRES: into.size() == spec.bytes().

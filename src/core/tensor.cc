@@ -74,6 +74,22 @@ std::string to_string(const TensorSpec& spec) {
   return text;
 }
 
+std::optional<std::uint64_t> stated_bytes(const TensorSpec& spec) {
+  const Shape& shape = spec.shape;
+  const bool packed = spec.layout == Layout::kPacked;
+  const bool image = !packed && spec.layout != Layout::kPlain;
+  if (shape.rank() < (packed ? 1 : image ? 3 : 0)) return std::nullopt;
+  const std::int64_t least = image ? 1 : 0;
+  if (std::any_of(shape.begin(), shape.end(), [=](std::int64_t dim) { return dim < least; }))
+    return std::nullopt;
+  // A dimension of 0 must not hide what the others would overflow.
+  auto product = static_cast<std::int64_t>(size_of(spec.dtype));
+  for (std::size_t axis = packed ? 1 : 0; axis < shape.rank(); ++axis)
+    if (__builtin_mul_overflow(product, std::max<std::int64_t>(shape[axis], 1), &product))
+      return std::nullopt;
+  return spec.bytes();
+}
+
 Shape TensorSpec::array_shape() const {
   return layout == Layout::kPacked ? Shape{shape[0]} : shape;
 }

@@ -129,6 +129,28 @@ TEST(HostileStore, EveryLieIsNamed) {
          tensor(f).spec = {DType::kU8, {6, 3}, Layout::kPixels};
        },
        "which cannot be"},
+      {"pixels without any",
+       [](Forged& f) {
+         tensor(f) = {
+             tensor(f).offset, 0, Forged::checksum(""), {DType::kU8, {0, 0, 3}, Layout::kPixels}};
+       },
+       "uint8 0x0x3 pixels in 0 bytes, which cannot be"},
+      {"one huge side",
+       [](Forged& f) {
+         tensor(f) = {tensor(f).offset,
+                      0,
+                      Forged::checksum(""),
+                      {DType::kU8, {0, std::int64_t{1} << 40, 3}, Layout::kPixels}};
+       },
+       "which cannot be"},
+      {"planes without channels",
+       [](Forged& f) {
+         tensor(f) = {tensor(f).offset,
+                      0,
+                      Forged::checksum(""),
+                      {DType::kF32, {0, 300, 300}, Layout::kPlanesLast}};
+       },
+       "which cannot be"},
       {"packed without a length",
        [](Forged& f) {
          tensor(f).spec = {DType::kU8, {}, Layout::kPacked};
@@ -290,6 +312,30 @@ TEST(HostileStore, FramesThatStandForSomethingElse) {
     forged.write(folder.path());
     EXPECT_THAT(test::from_store(*open_store(folder.path()), 1),
                 testing::HasSubstr("the compressed bytes are damaged"));
+  }
+}
+
+// Memory is taken on the word of a frame, not of the index.
+TEST(HostileStore, FramesThatAreSaidToStandForMuchMore) {
+  constexpr std::int64_t kMuch = std::int64_t{1} << 30;
+  for (const char* codec : {"lz4", "zstd:3", "shuffle-zstd:1"}) {
+    const TestFolder folder;
+    Forged forged;
+    forged.meta.plan.codec = codec_named(codec);
+    const std::vector<std::uint8_t> few(18);
+    std::vector<std::uint8_t> frame;
+    encode(forged.meta.plan.codec, {DType::kU8, {18}}, few, frame);
+    std::copy(frame.begin(), frame.end(),
+              forged.shard.begin() + static_cast<std::ptrdiff_t>(tensor(forged).offset));
+    tensor(forged) = {
+        tensor(forged).offset, frame.size(), checksum_of_payload(frame), {DType::kU8, {kMuch}}};
+    forged.write(folder.path());
+    std::size_t most = 0;
+    const auto pool = BufferPool::create(0);
+    const ReadContext into(*pool, [&](std::size_t bytes) { most = std::max(most, bytes); });
+    EXPECT_THAT(test::seen(open_store(folder.path())->read(1, into)),
+                testing::HasSubstr("they stand for 18 bytes, not for 1073741824"));
+    EXPECT_LT(most, std::size_t{1} << 10);
   }
 }
 

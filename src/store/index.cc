@@ -23,7 +23,6 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::size_t kShardAt = 0, kStoredAt = 4, kLabelAt = 8, kTensorsAt = 16;
 constexpr std::size_t kOffsetAt = 0, kSizeAt = 8, kChecksumAt = 16, kShapeAt = 24, kDtypeAt = 72,
                       kLayoutAt = 73, kRankAt = 74, kTensorBytes = 76;
-constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;  // as File::check_sample_size
 
 template <class T>
 void put(std::string& rows, T value) {
@@ -38,22 +37,6 @@ T get(const char* at) {
 }
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
-
-// Bytes of a tensor of this spec, or nothing where it cannot be.
-std::optional<std::uint64_t> bytes_of(const TensorSpec& spec) {
-  const Shape& shape = spec.shape;
-  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t dim) { return dim < 0; }))
-    return std::nullopt;
-  if (spec.layout == Layout::kPacked) {
-    if (shape.rank() < 1) return std::nullopt;
-    return static_cast<std::uint64_t>(shape[0]);
-  }
-  if (spec.layout != Layout::kPlain && shape.rank() < 3) return std::nullopt;
-  std::uint64_t bytes = size_of(spec.dtype);
-  for (const std::int64_t dim : shape)
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dim), &bytes)) return std::nullopt;
-  return bytes;
-}
 
 }  // namespace
 
@@ -148,6 +131,7 @@ void StoreIndex::check(const StoreMeta& meta) const {
     const bool listed = bad != meta.bad.end() && bad->sample == id;
     if (listed) ++bad;
     if (listed == stored(id)) refuse_sample("is both bad and stored, or neither");
+    std::uint64_t begin = 0, decoded = 0;
     for (std::size_t k = 0; k < tensors_; ++k) {
       const char* const at = row(id) + kTensorsAt + k * kTensorBytes;
       if (!stored(id)) {
@@ -163,8 +147,8 @@ void StoreIndex::check(const StoreMeta& meta) const {
       for (std::size_t axis = tensor.spec.shape.rank(); axis < Shape::kMaxRank; ++axis)
         if (get<std::int64_t>(at + kShapeAt + 8 * axis) != 0)
           refuse_sample("has more dimensions than its rank");
-      const std::optional<std::uint64_t> bytes = bytes_of(tensor.spec);
-      if (!bytes || *bytes > kMostBytes || tensor.size > kMostBytes)
+      const std::optional<std::uint64_t> bytes = stated_bytes(tensor.spec);
+      if (!bytes || *bytes > kMostSampleBytes || tensor.size > kMostSampleBytes)
         refuse_sample("is said to be " + to_string(tensor.spec) + " in " +
                       std::to_string(tensor.size) + " bytes, which cannot be");
       if (plan.codec.is_none() ? tensor.size != *bytes : tensor.size == 0)
@@ -177,6 +161,10 @@ void StoreIndex::check(const StoreMeta& meta) const {
                       std::to_string(tensor.size) +
                       " bytes, which is beyond the shard or in another sample");
       end = tensor.offset + tensor.size;
+      if (k == 0) begin = tensor.offset;
+      decoded += *bytes;
+      if (end - begin > kMostSampleBytes || decoded > kMostSampleBytes)
+        refuse_sample("has more than " + std::to_string(kMostSampleBytes) + " bytes");
     }
   }
 }

@@ -12,6 +12,9 @@
 
 namespace cutwater {
 
+// All tensors of a sample together, as they lie in a shard and decoded: what a source may read.
+inline constexpr std::uint64_t kMostSampleBytes = std::uint64_t{2} << 30;
+
 // A tensor as it lies in a shard.
 struct StoredTensor {
   std::uint64_t offset = 0, size = 0;  // of its data alone, encoded

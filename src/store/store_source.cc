@@ -77,7 +77,9 @@ class StoreSource final : public Source, private StoredBytes {
     // Exactly the failure that the data set itself would have had.
     if (const Failure* failure = bad(id)) return *failure;
     const auto make = [&] { return unpacked(id, bytes(), into); };
-    return sample_or_failure(id, make, [&] { return path(id); });
+    Result<Sample> made = sample_or_failure(id, make, [&] { return path(id); });
+    if (!made) made.failure().storage_failed = true;  // it was sound when it was written
+    return made;
   }
 
   Sample unpacked(SampleId id, Buffer read, const ReadContext& into) const {
@@ -101,6 +103,7 @@ class StoreSource final : public Source, private StoredBytes {
         tensors.emplace_back(stored.spec, size == 0 ? Buffer() : std::move(read));
         break;
       }
+      check_frame(plan_.codec, encoded, stored.spec.bytes());
       Buffer buffer = into.allocate(stored.spec.bytes());
       decode(plan_.codec, stored.spec, encoded, buffer.span());
       tensors.emplace_back(stored.spec, std::move(buffer));

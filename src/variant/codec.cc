@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "cutwater/error.h"
 #include "cutwater/variant.h"
@@ -15,6 +16,7 @@ namespace cutwater {
 namespace {
 
 constexpr int kDefaultLevel = 3, kLastLevel = 19;
+constexpr std::size_t kMostKept = std::size_t{64} << 20;
 
 [[noreturn]] void damaged(const std::string& why) {
   throw Error(Code::kBadSample, "the compressed bytes are damaged: " + why);
@@ -91,6 +93,37 @@ void unpack_lz4(std::span<const std::uint8_t> packed, std::span<std::uint8_t> in
     damaged("they do not stand for exactly " + std::to_string(into.size()) + " bytes");
 }
 
+// Room for filtered bytes, kept for the next tensor of this thread unless it is very large.
+class FilterRoom {
+ public:
+  explicit FilterRoom(std::size_t bytes) { contexts().filtered.resize(bytes); }
+  ~FilterRoom() {
+    std::vector<std::uint8_t>& kept = contexts().filtered;
+    if (kept.capacity() > kMostKept) std::vector<std::uint8_t>().swap(kept);
+  }
+  FilterRoom(const FilterRoom&) = delete;
+  FilterRoom& operator=(const FilterRoom&) = delete;
+
+  std::span<std::uint8_t> span() const { return contexts().filtered; }
+};
+
+// What the frame's header says; nothing where it says nothing.
+std::optional<std::uint64_t> stated_by_zstd(std::span<const std::uint8_t> frame) {
+  const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) return std::nullopt;
+  return size;
+}
+
+std::optional<std::uint64_t> stated_by_lz4(std::span<const std::uint8_t> frame) {
+  LZ4F_dctx* const context = contexts().unpack_lz4.get();
+  LZ4F_resetDecompressionContext(context);
+  LZ4F_frameInfo_t info{};
+  std::size_t read = frame.size();
+  const std::size_t result = LZ4F_getFrameInfo(context, &info, frame.data(), &read);
+  if (LZ4F_isError(result) != 0) return std::nullopt;
+  return info.contentSize;
+}
+
 [[noreturn]] void refuse(std::string_view name) {
   throw Error(Code::kInvalidArgument,
               "codec '" + std::string(name) +
@@ -147,11 +180,11 @@ std::vector<Codec> codecs_for(const TensorSpec& spec) {
 
 void encode(const Codec& codec, const TensorSpec& spec, std::span<const std::uint8_t> bytes,
             std::vector<std::uint8_t>& out) {
+  std::optional<FilterRoom> filtered;
   if (codec.filter != Filter::kNone) {
-    std::vector<std::uint8_t>& filtered = contexts().filtered;
-    filtered.resize(bytes.size());
-    apply_filter(codec.filter, spec, bytes, filtered);
-    bytes = filtered;
+    filtered.emplace(bytes.size());
+    apply_filter(codec.filter, spec, bytes, filtered->span());
+    bytes = filtered->span();
   }
   switch (codec.compressor) {
     case Compressor::kNone: out.assign(bytes.begin(), bytes.end()); return;
@@ -160,14 +193,21 @@ void encode(const Codec& codec, const TensorSpec& spec, std::span<const std::uin
   }
 }
 
+void check_frame(const Codec& codec, std::span<const std::uint8_t> encoded, std::uint64_t bytes) {
+  if (codec.is_none()) return;
+  const std::optional<std::uint64_t> stated =
+      codec.compressor == Compressor::kLz4 ? stated_by_lz4(encoded) : stated_by_zstd(encoded);
+  if (!stated) damaged("they do not begin as a frame that says how many bytes it stands for");
+  if (*stated != bytes)
+    damaged("they stand for " + std::to_string(*stated) + " bytes, not for " +
+            std::to_string(bytes));
+}
+
 void decode(const Codec& codec, const TensorSpec& spec, std::span<const std::uint8_t> encoded,
             std::span<std::uint8_t> into) {
   std::span<std::uint8_t> unpacked = into;
-  if (codec.filter != Filter::kNone) {
-    std::vector<std::uint8_t>& filtered = contexts().filtered;
-    filtered.resize(into.size());
-    unpacked = filtered;
-  }
+  std::optional<FilterRoom> filtered;
+  if (codec.filter != Filter::kNone) unpacked = filtered.emplace(into.size()).span();
   switch (codec.compressor) {
     case Compressor::kNone:
       if (encoded.size() != unpacked.size())

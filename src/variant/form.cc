@@ -82,13 +82,8 @@ TensorSpec spec_of(const Record& record) {
     damaged("there is no such tensor");
   spec.dtype = static_cast<DType>(record.dtype);
   spec.layout = static_cast<Layout>(record.layout);
-  for (std::size_t axis = 0; axis < record.rank; ++axis) {
-    if (record.dims[axis] < 0) damaged("a dimension is negative");
-    spec.shape.push_back(record.dims[axis]);
-  }
-  if (spec.layout == Layout::kPacked && record.rank == 0) damaged("there is no such tensor");
-  if (spec.shape.elements() > static_cast<std::int64_t>(PTRDIFF_MAX / size_of(spec.dtype)))
-    damaged("a tensor is too large");
+  for (std::size_t axis = 0; axis < record.rank; ++axis) spec.shape.push_back(record.dims[axis]);
+  if (!stated_bytes(spec)) damaged("there cannot be a tensor of " + to_string(spec));
   return spec;
 }
 
@@ -204,6 +199,7 @@ Sample read_form(const FormSource& from, SampleId id, Cut cut) {
       sample.fields.back().tensor = Tensor::borrowed({spec, bytes});
       continue;
     }
+    check_frame(codec, from.bytes.subspan(record.offset, record.size), spec.bytes());
     if (spec.bytes() > from.most_bytes - decoded_bytes) damaged("it stands for too many bytes");
     decoded_bytes += spec.bytes();
     encoded.emplace_back(i, record);

@@ -145,6 +145,19 @@ TEST_F(FormTest, AFlippedBitIsFoundByTheChecksum) {
   EXPECT_THROW((void)read(form_of(sample, {}).view(), Checksum::kXxh3), Error);
 }
 
+TEST_F(FormTest, OfATensorThatCannotBeIsRefused) {
+  const TensorSpec specs[] = {{DType::kU8, {0, 0, 3}, Layout::kPixels},
+                              {DType::kF32, {0, 300, 300}, Layout::kPlanesLast},
+                              {DType::kF32, {0, 3}, Layout::kPlanes}};
+  for (const TensorSpec& spec : specs) {
+    Sample empty{7, 3, {}};
+    empty.fields.push_back({"image", Tensor(spec, Buffer())});
+    const Buffer bytes = form_of(empty, {});
+    EXPECT_THAT([&] { (void)read(bytes.view()); },
+                ThrowsMessage<Error>(HasSubstr("there cannot be a tensor of " + to_string(spec))));
+  }
+}
+
 TEST_F(FormTest, EndsInANamedErrorOrASampleWhateverTheBytes) {
   for (const char* name : {"none", "zstd:1", "shuffle-zstd:1", "delta-zstd:1", "lz4"}) {
     const Buffer sound = form_of(sample, codec_named(name));

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/image/image_ops.h"
 
+#include <algorithm>
+
 namespace cutwater::image {
+
+void require_extents(const TensorSpec& spec) {
+  constexpr std::int64_t kMost = std::int64_t{1}
+                                 << 31;  // products of a side and a parameter do not overflow
+  const auto possible = [](std::int64_t dim) {
+    return dim == kUnknown || (dim >= 1 && dim <= kMost);
+  };
+  if (!std::all_of(spec.shape.begin(), spec.shape.end(), possible))
+    throw Error(Code::kBadSample,
+                "there is no image of " + to_string(spec) + "; what it was read from is damaged");
+}
 
 void require_image(std::string_view op, const TensorSpec& spec) {
   const bool pixels =
       spec.dtype == DType::kU8 && spec.layout == Layout::kPixels && spec.shape.rank() == 3;
-  if (pixels && (spec.shape[2] == 1 || spec.shape[2] == 3)) return;
+  if (pixels && (spec.shape[2] == 1 || spec.shape[2] == 3)) return require_extents(spec);
   if (pixels)
     throw Error(Code::kInvalidArgument,
                 std::string(op) + ": needs an image of 1 or 3 channels, got " + to_string(spec));

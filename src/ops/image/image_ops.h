@@ -39,8 +39,11 @@ constexpr OpText image_op(std::string_view name, std::string_view doc) {
   return {name, doc, "image", kImageField};
 }
 
-// Throws Error(kInvalidArgument) unless the spec is that of an image.
+// Throws Error: kInvalidArgument unless the spec is that of an image, kBadSample as below.
 void require_image(std::string_view op, const TensorSpec& spec);
+// Throws Error(kBadSample) where a side, or any other dimension, is known and cannot be that of an
+// image. Samples that come from a store or a cache are what others say that they are.
+void require_extents(const TensorSpec& spec);
 
 // Whether it is what to_tensor makes of an image, or of several.
 bool is_planes(const TensorSpec& spec);

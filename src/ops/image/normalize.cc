@@ -24,11 +24,10 @@ void Normalize::check() const {
 
 TensorSpec Normalize::out_spec(const TensorView& in) const {
   const Shape& shape = in.spec().shape;
-  const bool planes =
-      in.spec().layout == Layout::kPlanes || in.spec().layout == Layout::kPlanesLast;
-  if (in.spec().dtype != DType::kF32 || !planes)
+  if (in.spec().dtype != DType::kF32 || !is_planes(in.spec()))
     throw Error(Code::kInvalidArgument, "normalize: needs float32 planes (channels first), got " +
                                             to_string(in.spec()) + "; put to_tensor before it");
+  require_extents(in.spec());
   const std::int64_t channels = shape.from_end(3);
   for (const List* list : {&mean, &std})
     if (list->size() != 1 && channels != kUnknown &&

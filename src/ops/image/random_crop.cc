@@ -76,13 +76,16 @@ struct RandomCrop {
             draw.left - border(image.columns, draw.width), draw.height, draw.width};
   }
   TensorSpec out_spec(const TensorView& in, const Draw&) const {
-    if (!is_planes(in.spec()))
+    if (is_planes(in.spec())) {
+      require_extents(in.spec());
+      if (pad_if_needed)
+        throw Error(
+            Code::kInvalidArgument,
+            "random_crop: pad_if_needed pads images, not the planes that to_tensor makes; put "
+            "random_crop before to_tensor");
+    } else {
       require_image("random_crop", in.spec());
-    else if (pad_if_needed)
-      throw Error(
-          Code::kInvalidArgument,
-          "random_crop: pad_if_needed pads images, not the planes that to_tensor makes; put "
-          "random_crop before to_tensor");
+    }
     return resized(in.spec(), size.height, size.width_or_square());
   }
   Region needs(const TensorSpec& in, const Draw& draw, const Region& out) const {

@@ -18,6 +18,7 @@ struct Reconstruct : DecodeOptions {
     if (in.spec().layout != Layout::kPacked || shape.rank() != 5)
       throw Error(Code::kInvalidArgument, "reconstruct: needs what entropy gives, got " +
                                               to_string(in.spec()) + "; put entropy before it");
+    require_extents(in.spec());
     return image_of_packed(in.spec(), exif);
   }
   std::size_t scratch_bytes(const TensorView& in) const {

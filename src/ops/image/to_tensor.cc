@@ -16,8 +16,11 @@ std::unique_ptr<RowWriter> write_floats(const PixelValues& values, const TensorS
 
 TensorSpec ToTensor::out_spec(const TensorView& in) const {
   const Shape& shape = in.spec().shape;
-  if (shape.rank() != 4 || in.spec().dtype != DType::kU8 || in.spec().layout != Layout::kPixels)
-    require_image("to_tensor", in.spec());
+  TensorSpec one = in.spec();  // of a stack of images
+  if (shape.rank() == 4 && one.layout == Layout::kPixels)
+    one.shape = {shape[1], shape[2], shape[3]};
+  require_image("to_tensor", one);
+  require_extents(in.spec());
   const std::int64_t height = shape.from_end(3), width = shape.from_end(2),
                      channels = shape.from_end(1);
   const Layout layout = channels_last ? Layout::kPlanesLast : Layout::kPlanes;

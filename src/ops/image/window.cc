@@ -92,8 +92,10 @@ void copy_planes_window(const TensorView& in, const Region& window, const Tensor
   // Channels that stand together in memory are one plane of larger elements.
   const Shape& shape = in.spec().shape;
   const std::int64_t rows = shape.from_end(2), columns = shape.from_end(1);
-  const std::int64_t together = in.spec().layout == Layout::kPlanesLast ? shape.from_end(3) : 1;
-  const std::int64_t planes = shape.elements() / (rows * columns * together);
+  const bool last = in.spec().layout == Layout::kPlanesLast;
+  const std::int64_t together = last ? shape.from_end(3) : 1;
+  std::int64_t planes = 1;
+  for (std::size_t axis = 0; axis + (last ? 3 : 2) < shape.rank(); ++axis) planes *= shape[axis];
   const std::int64_t element = static_cast<std::int64_t>(size_of(in.spec().dtype)) * together;
   const auto row_bytes = static_cast<std::size_t>(window.width * element);
   std::uint8_t* to = out.bytes();

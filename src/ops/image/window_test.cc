@@ -98,6 +98,13 @@ TEST(CopyWindow, IsTheSourcePlaceOfEachPixel) {
   }
 }
 
+TEST(CopyPlanesWindow, OfNothingIsNothing) {
+  for (const Layout layout : {Layout::kPlanes, Layout::kPlanesLast}) {
+    const TensorSpec in{DType::kF32, {0, 300, 300}, layout}, out{DType::kF32, {0, 2, 2}, layout};
+    copy_planes_window(TensorView(in, nullptr), {5, 6, 2, 2}, TensorSpan(out, nullptr));
+  }
+}
+
 TEST(WindowNeeds, IsTheSmallestRectangleThatIsRead) {
   std::mt19937 random(6);
   const auto upto = [&](std::int64_t most) {
