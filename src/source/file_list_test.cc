@@ -200,6 +200,27 @@ TEST(ReadFileTest, RangeOfAFile) {
   EXPECT_THAT(failure_of([&] { file.text(9); }), FailsWith(Code::kInvalidArgument, "up to 9"));
 }
 
+// Skipped all the same, but nothing to be written down about the sample.
+TEST(ReadFileTest, WhatTheStorageFailsToGiveIsToldFromBadFiles) {
+  const auto failure_by = [](const std::function<Sample()>& read) {
+    return sample_or_failure(0, read, [] { return std::string("path"); }).failure();
+  };
+  const std::pair<int, bool> table[] = {{EIO, true},     {ESTALE, true},  {ETIMEDOUT, true},
+                                        {ENOENT, false}, {EACCES, false}, {ELOOP, false}};
+  for (const auto& [number, storage] : table) {
+    const int refusal = number;
+    const Failure failure =
+        failure_by([=]() -> Sample { throw_system_error(refusal, "path", "read"); });
+    EXPECT_EQ(failure.code, Code::kBadSample);
+    EXPECT_EQ(failure.storage_failed, storage) << failure.reason;
+  }
+  const TestFolder folder;
+  EXPECT_FALSE(read_failure(folder.file("empty", "")).storage_failed);
+  EXPECT_TRUE(failure_by([]() -> Sample {
+                throw path_error(Code::kIo, "path", "became shorter while it was read");
+              }).storage_failed);
+}
+
 // No sample is to blame when the process has no descriptor left, and none may be skipped for it.
 TEST(ReadFileTest, RunningOutOfDescriptorsIsNotABadSample) {
   const TestFolder folder;

@@ -30,12 +30,25 @@ std::string way_out(int number) {
   }
 }
 
-// Knows whether the process, not the file, is at fault.
+// Knows whether the process or the storage, not the file, is at fault.
 class SystemError : public Error {
  public:
   SystemError(int number, Failure failure) : Error(std::move(failure)), number_(number) {}
   bool out_of_resources() const {
     return number_ == EMFILE || number_ == ENFILE || number_ == ENOMEM;
+  }
+  // Another try has the same answer, as long as nobody changes the file.
+  bool lasting() const {
+    switch (number_) {
+      case ENOENT:
+      case ENOTDIR:
+      case EACCES:
+      case EPERM:
+      case ELOOP:
+      case EISDIR:
+      case ENAMETOOLONG: return true;
+      default: return false;
+    }
   }
 
  private:
@@ -186,8 +199,11 @@ Result<Sample> sample_or_failure(SampleId id, const std::function<Sample()>& rea
   } catch (const SystemError& error) {
     failure = caught(id, "read");
     failure.code = error.out_of_resources() ? Code::kIo : Code::kBadSample;
+    failure.storage_failed = !error.lasting();
   } catch (const Error& error) {
     failure = caught(id, "read");
+    // kIo: it became shorter, or another file, under our hands.
+    failure.storage_failed = failure.storage_failed || error.code() == Code::kIo;
     if (error.code() != Code::kCancelled) failure.code = Code::kBadSample;
   } catch (...) {
     failure = caught(id, "read");

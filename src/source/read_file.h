@@ -96,6 +96,7 @@ Buffer read_file(const std::string& path, const ReadContext& into);
 
 // The sample that `read` returns. What it throws comes back as a failure with id, path and op: the
 // sample is bad, unless this process has run out of something that the sample is not to blame for.
+// Failure::storage_failed tells bad files from those that could not be read this time.
 Result<Sample> sample_or_failure(SampleId id, const std::function<Sample()>& read,
                                  const std::function<std::string()>& path);
 

@@ -39,7 +39,7 @@ class Shards {
     }
     const Known& known = known_[shard];
     auto file = std::make_shared<const File>(File::open(known.path));
-    if (file->size() != known.size || file->mtime_ns() != known.mtime_ns) {
+    if (!known.is(*file)) {
       throw path_error(Code::kIo, known.path,
                        "the shard was changed while in use; open the data again");
     }
@@ -54,11 +54,13 @@ class Shards {
     for (const Known& known : known_) text += std::to_string(known.size) + '\n';
     return sha256_hex(text);
   }
-  // Of times, too.
+  // Of times, too, as they were when the shards were added; another one as soon as one of them has
+  // changed since.
   std::string stamp() const {
     std::string text = "shards";
     for (const Known& known : known_)
-      text += ' ' + std::to_string(known.size) + ' ' + std::to_string(known.mtime_ns);
+      text += ' ' + std::to_string(known.size) + ' ' + std::to_string(known.mtime_ns) +
+              (unchanged(known) ? "" : " changed");
     return sha256_hex(text);
   }
 
@@ -67,7 +69,17 @@ class Shards {
     std::string path;
     std::uint64_t size;
     std::int64_t mtime_ns;
+
+    bool is(const File& file) const { return file.size() == size && file.mtime_ns() == mtime_ns; }
   };
+
+  static bool unchanged(const Known& known) {
+    try {
+      return known.is(File::open(known.path));
+    } catch (const Error&) {
+      return false;
+    }
+  }
 
   void keep_open(std::size_t shard, std::shared_ptr<const File> file) const
       CUTWATER_REQUIRES(mutex_) {

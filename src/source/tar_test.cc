@@ -32,6 +32,21 @@ TEST_F(TarTest, MembersOfOneKeyAreASample) {
   EXPECT_TRUE(source->classes().empty());
 }
 
+TEST_F(TarTest, TheStampTellsThatAShardHasChangedSince) {
+  const auto source = open(member("a.jpg", "image a") + kEnd);
+  const std::string before = source->stamp();
+  EXPECT_EQ(source->stamp(), before);
+  const std::string path = folder_.path("s.tar");
+  const auto time = fs::last_write_time(path);
+  fs::last_write_time(path, time + std::chrono::seconds(1));
+  EXPECT_NE(source->stamp(), before);
+  EXPECT_NE(source->stamp(), open_tar({path})->stamp()) << "what it lists is of the old one";
+  fs::last_write_time(path, time);
+  EXPECT_EQ(source->stamp(), before);
+  fs::remove(path);
+  EXPECT_NE(source->stamp(), before);
+}
+
 TEST_F(TarTest, RandomArchivesInAllStyles) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/shard_writer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -11,8 +12,6 @@
 
 namespace cutwater {
 namespace {
-
-constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;  // what a source may read as a sample
 
 std::span<const std::uint8_t> bytes_of(const Tensor& tensor) {
   return {tensor.view().bytes(), tensor.spec().bytes()};
@@ -33,7 +32,13 @@ Result<Sample> SampleMaker::make(SampleId id) const {
     how.pool = pool_;
     made = pipeline_.run(std::move(made).value(), source_.cut(), cut_, nothing_drawn_, how);
   }
-  if (!made) made.failure().path = source_.path(id);
+  if (made) return made;
+  Failure& failure = made.failure();
+  failure.path = source_.path(id);
+  if (failure.storage_failed && failure.code == Code::kBadSample) {
+    failure.code = Code::kIo;
+    failure.reason += "; it may be sound, so the store does not leave it out";
+  }
   return made;
 }
 
@@ -53,6 +58,7 @@ const std::vector<Member>& SampleMembers::of(const Sample& sample, const std::st
   const std::string key = sample_key(sample.id);
   std::optional<Member> label;
   bool first = true;
+  std::uint64_t stored = 0, decoded = 0;
   for (const Field& field : sample.fields) {
     if (plan_.label_field && field.name == kLabelField) {
       std::int64_t value = 0;
@@ -64,12 +70,18 @@ const std::vector<Member>& SampleMembers::of(const Sample& sample, const std::st
       label->is_label = true;
       continue;
     }
+    if (!stated_bytes(field.tensor.spec()))
+      refuse("has a field '" + field.name +
+             "' that cannot be stored: " + to_string(field.tensor.spec()));
     members_.push_back(tensor(field, first, key, path));
     first = false;
-    if (members_.back().spec.bytes() > kMostBytes || members_.back().bytes() > kMostBytes)
-      refuse("has " + std::to_string(members_.back().bytes()) + " bytes at this cut; up to " +
-             std::to_string(kMostBytes) + " can be stored");
+    stored += members_.back().bytes_in_tar();
+    decoded += members_.back().spec.bytes();
   }
+  if (stored > kMostSampleBytes || decoded > kMostSampleBytes)
+    refuse("has " + std::to_string(std::max(stored, decoded)) +
+           " bytes at this cut, all fields together; up to " + std::to_string(kMostSampleBytes) +
+           " can be stored");
   if (label) members_.push_back(std::move(*label));
   return members_;
 }
@@ -143,6 +155,7 @@ void write_shard(const std::string& folder, const StorePlan& plan, const SampleM
   part.meta.bytes = file.size();
   part.meta.checksum = file.finish();
   write_whole(inside(folder, part_name(shard)), to_text(part));
+  sync_folder(folder);
 }
 
 }  // namespace cutwater

@@ -23,7 +23,7 @@ class SampleMaker {
   // REQUIRES: the source and the pipeline outlive this.
   SampleMaker(const Source& source, const Pipeline& pipeline, Cut cut, std::size_t memory_bytes);
 
-  // Failures carry id, path and op.
+  // Failures carry id, path and op. A sample that the storage failed to give is kIo, not bad.
   Result<Sample> make(SampleId id) const;
   const Source& source() const { return source_; }
 
