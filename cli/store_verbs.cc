@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "core/units.h"
 #include "cutwater/loader.h"
@@ -24,9 +25,14 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<bool> interrupted{false};
 
+// The first one asks for an end, the second one does not ask.
 void catch_signals() {
-  std::signal(SIGINT, [](int) { interrupted = true; });
-  std::signal(SIGTERM, [](int) { interrupted = true; });
+  const auto ask = [](int number) {
+    interrupted = true;
+    std::signal(number, SIG_DFL);
+  };
+  std::signal(SIGINT, ask);
+  std::signal(SIGTERM, ask);
 }
 
 void stop_if_interrupted(const char* what_then) {
@@ -60,6 +66,7 @@ ordered_json json_of(const Materialized& made) {
   ordered_json json = {{"samples", info.samples - static_cast<std::int64_t>(info.bad.size())},
                        {"bytes", info.bytes},
                        {"raw_bytes", info.raw_bytes},
+                       {"payload_bytes", *info.payload_bytes},
                        {"seconds", made.seconds},
                        {"cut", info.cut},
                        {"cut_name", info.cut_name},
@@ -85,14 +92,13 @@ void print(const Materialized& made, const std::string& out) {
               to_string(info.codec).c_str(), bytes_text(info.bytes).c_str(), made.seconds);
   if (made.resumed > 0)
     std::printf("%lld of them were there already\n", static_cast<long long>(made.resumed));
-  if (!info.codec.is_none() && info.bytes > info.raw_bytes)
-    std::printf("the codec does not pay: the samples have %s without it\n",
-                bytes_text(info.raw_bytes).c_str());
+  if (!info.codec.is_none() && *info.payload_bytes > info.raw_bytes)
+    std::printf("the codec does not pay: the samples have %s with it, %s without\n",
+                bytes_text(*info.payload_bytes).c_str(), bytes_text(info.raw_bytes).c_str());
   for (const Failure& failure : info.bad) std::printf("bad: %s\n", failure.message().c_str());
 }
 
 void materialize_verb(const MaterializeArguments& arguments) {
-  catch_signals();
   const Pipeline pipeline = pipeline_argument(arguments.pipeline);
   const auto source = open_data(arguments.data);
   MaterializeOptions options;
@@ -100,6 +106,7 @@ void materialize_verb(const MaterializeArguments& arguments) {
   if (arguments.threads != 0) options.threads = arguments.threads;
   Materialized made;
   Progress progress(!arguments.json, source->size());
+  bool working = false;
   options.on_forecast = [&](const StoreForecast& forecast) {
     made.forecast = forecast;
     if (arguments.json || isatty(STDERR_FILENO) == 0) return;
@@ -108,6 +115,8 @@ void materialize_verb(const MaterializeArguments& arguments) {
                  forecast.seconds, bytes_text(forecast.free_bytes).c_str());
   };
   options.on_progress = [&](const MaterializeProgress& now) {
+    // Before, while the data is listed and looked at, nobody could answer a signal.
+    if (!std::exchange(working, true)) catch_signals();
     stop_if_interrupted("what is finished stays: run the same again to go on");
     made.resumed = now.resumed;
     progress.show("materialize", now.done);

@@ -42,7 +42,9 @@ struct MaterializeOptions {
 struct StoreInfo {
   std::int64_t samples = 0;     // of the data set, the bad ones included
   std::uint64_t bytes = 0;      // of the shards
-  std::uint64_t raw_bytes = 0;  // of the tensors in them, before the codec: more than this, it grew
+  std::uint64_t raw_bytes = 0;  // of the tensors in them, before the codec
+  // Of the same, encoded; known to materialize() only. More than raw_bytes: the codec does not pay.
+  std::optional<std::uint64_t> payload_bytes = {};
   Cut cut = 0;
   std::string cut_name, pipeline, fingerprint;  // the pipeline's text up to the cut
   Codec codec;

@@ -55,6 +55,7 @@ nb::dict materialized(const std::shared_ptr<Source>& source, const Pipeline& pip
     info = materialize(source, pipeline, cut, folder, options);
   }
   nb::dict dict = info_dict(info);
+  dict["payload_bytes"] = *info.payload_bytes;
   nb::dict foreseen;
   foreseen["bytes"] = forecast.bytes;
   foreseen["seconds"] = forecast.seconds;

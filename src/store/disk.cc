@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -33,8 +34,8 @@ std::string hex(XXH128_hash_t hash) {
   if (number == ENOSPC || number == EDQUOT || number == EFBIG) {
     throw path_error(
         Code::kIo, path,
-        "there is no room for more of it (" + std::generic_category().message(number) +
-            "); the shards that are finished stay: make room and run the same again to go on");
+        "there is no room for more of it (" + std::generic_category().message(number) + "); " +
+            (number == EFBIG ? "raise the limit of file sizes (ulimit -f)" : "make room"));
   }
   throw_system_error(number, path, "write");
 }
@@ -140,10 +141,26 @@ std::string write_whole(const std::string& path, std::string_view bytes) {
 
 void sync_folder(const std::string& path) {
   const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 && errno == EACCES) return;  // one that may be written to, but not read
   if (folder.get() < 0) throw_system_error(errno, path, "open");
   // Some file systems cannot, and need not.
   if (::fsync(folder.get()) != 0 && errno != EINVAL && errno != EROFS)
     throw_system_error(errno, path, "write");
+}
+
+bool make_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  std::vector<fs::path> missing;
+  for (fs::path at = path; !at.empty() && !fs::exists(at, failed); at = at.parent_path())
+    missing.push_back(at);
+  const bool made = fs::create_directories(path, failed);
+  if (failed) throw_system_error(failed.value(), path, "make the folder");
+  for (const fs::path& folder : missing) {
+    const fs::path parent = folder.parent_path();
+    sync_folder(parent.empty() ? "." : parent.string());
+  }
+  return made;
 }
 
 void remove_file(const std::string& path) {

@@ -69,6 +69,8 @@ class NewFile {
 // Returns the checksum.
 std::string write_whole(const std::string& path, std::string_view bytes);
 void sync_folder(const std::string& path);  // names given in it are on the disk
+// With the folders it lies in, all on the disk. Returns whether it was not there.
+bool make_folder(const std::string& path);
 void remove_file(const std::string& path);  // or is not there
 
 // Of the one process that writes the store in a folder. Throws Error(kIo) where there is another.

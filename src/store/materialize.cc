@@ -20,6 +20,7 @@
 #include "store/layout.h"
 #include "store/request.h"
 #include "store/shard_writer.h"
+#include "store/store_files.h"
 
 namespace cutwater {
 namespace {
@@ -69,7 +70,7 @@ class Materialization {
       remove_leftovers(meta.plan.shards());
       resumed_ = shards_done_.samples = plan_.samples;
       show_progress();
-      return info_of(meta);
+      return info_with_payload(meta);
     }
     const bool begun = exists(kBuildingName);
     std::vector<std::int64_t> missing;
@@ -82,10 +83,18 @@ class Materialization {
     forecast(begun);
     if (!begun) {
       write_whole(inside(folder_, kBuildingName), to_text(plan_));
+      sync_folder(folder_);
       missing = all_shards();
     }
-    make_shards(missing);
-    return finish();
+    try {
+      make_shards(missing);
+      return finish();
+    } catch (const Error& error) {
+      if (error.code() != Code::kIo) throw;
+      Failure failure = error.failure();
+      failure.reason += "; the shards that are finished stay: run the same again to go on";
+      throw Error(std::move(failure));
+    }
   }
 
  private:
@@ -157,13 +166,14 @@ class Materialization {
     forecast.samples = plan_.samples;
     const std::int64_t trials = std::min(kTrials, plan_.samples);
     std::uint64_t bytes = 0;
-    std::int64_t good = 0;
+    std::int64_t good = 0, tried = 0;
     std::optional<Failure> first_failure;
     const auto start = Clock::now();
     // Where all of them are bad, one after another until one is good.
-    for (std::int64_t i = 0; i < trials || (good == 0 && i - trials < plan_.samples); ++i) {
+    for (; tried < trials || (good == 0 && tried - trials < plan_.samples); ++tried) {
       show_progress();
-      Result<Sample> made = maker_.make(i < trials ? i * plan_.samples / trials : i - trials);
+      Result<Sample> made =
+          maker_.make(tried < trials ? tried * plan_.samples / trials : tried - trials);
       if (!made && made.failure().code != Code::kBadSample) throw Error(std::move(made.failure()));
       if (!made) {
         if (!first_failure) first_failure = std::move(made.failure());
@@ -176,28 +186,30 @@ class Materialization {
     }
     if (good == 0) throw Error(std::move(*first_failure));
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    const auto samples = static_cast<double>(plan_.samples);
     const double each = static_cast<double>(bytes) / static_cast<double>(good);
     if (!begun)
       plan_.samples_per_shard = std::clamp<std::int64_t>(
           static_cast<std::int64_t>(static_cast<double>(kShardBytes) / std::max(each, 1.0)), 1,
           (plan_.samples + kLeastShards - 1) / kLeastShards);
-    forecast.bytes = static_cast<std::uint64_t>(each * samples) +
-                     static_cast<std::uint64_t>(plan_.shards()) * 2 * kTarBlock +
-                     static_cast<std::uint64_t>(plan_.samples) * row_bytes(plan_.tensors().size());
+    check_can_list(plan_);
+    // Of the samples that are left; bad ones take a row, and nothing else.
+    const std::int64_t left = plan_.samples - resumed_;
+    const double times = static_cast<double>(left) / static_cast<double>(tried);
+    const std::int64_t shards_left = (left + plan_.samples_per_shard - 1) / plan_.samples_per_shard;
+    const std::size_t row = row_bytes(plan_.tensors().size());
+    const std::uint64_t to_write = static_cast<std::uint64_t>(static_cast<double>(bytes) * times) +
+                                   static_cast<std::uint64_t>(shards_left) * 2 * kTarBlock +
+                                   static_cast<std::uint64_t>(plan_.samples) * row;
+    forecast.bytes = shards_done_.bytes + to_write;
     forecast.free_bytes = free_bytes(folder_);
-    const std::uint64_t there = shards_done_.bytes;
-    const std::uint64_t needed = forecast.bytes > there ? forecast.bytes - there : 0;
+    const std::uint64_t needed = to_write + static_cast<std::uint64_t>(left) * row;  // in parts
     if (needed > forecast.free_bytes)
       throw path_error(
           Code::kIo, folder_,
           "there is no room for this store: it needs about " + std::to_string(needed) + " bytes (" +
               bytes_text(needed) + "), and " + std::to_string(forecast.free_bytes) + " (" +
               bytes_text(forecast.free_bytes) + ") are free; choose another cut, codec or disk");
-    const double work = seconds / static_cast<double>(trials) *
-                        static_cast<double>(plan_.samples - resumed_) /
-                        static_cast<double>(threads_);
-    forecast.seconds = work + write_seconds(needed);
+    forecast.seconds = seconds * times / static_cast<double>(threads_) + write_seconds(needed);
     if (options_.on_forecast) options_.on_forecast(forecast);
   }
 
@@ -208,8 +220,14 @@ class Materialization {
     for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<char>(i * i * i >> 5);
     NewFile file(inside(folder_, kBuildingName));  // that will be there: nothing else is left
     const auto start = Clock::now();
-    while (file.size() < some) file.write(noise);
-    file.sync();
+    try {
+      while (file.size() < some) file.write(noise);
+      file.sync();
+    } catch (const Error& error) {
+      throw path_error(
+          error.code(), folder_,
+          "a first try to write " + bytes_text(some) + " there failed: " + error.failure().reason);
+    }
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     return some > 0 ? seconds * static_cast<double>(bytes) / static_cast<double>(some) : 0;
   }
@@ -286,6 +304,7 @@ class Materialization {
                           -1,
                           folder_,
                           {}});
+    const StoreInfo info = info_with_payload(meta);  // what cannot be read is no store
     sync_folder(folder_);
     const std::string text = to_text(meta);
     if (text.size() > kMaxMetaBytes) refuse("materialize: there are too many bad samples to list");
@@ -293,7 +312,16 @@ class Materialization {
     sync_folder(folder_);
     remove_leftovers(plan_.shards());
     show_progress();
-    return info_of(meta);
+    return info;
+  }
+
+  StoreInfo info_with_payload(const StoreMeta& meta) const {
+    StoreInfo info = info_of(meta);
+    const StoreIndex index = read_index(folder_, meta);
+    std::uint64_t& bytes = info.payload_bytes.emplace(0);
+    for (SampleId id = 0; id < info.samples; ++id)
+      for (std::size_t k = 0; k < index.tensors(); ++k) bytes += index.tensor(id, k).size;
+    return info;
   }
 
   void remove_leftovers(std::int64_t shards) const {
@@ -329,9 +357,7 @@ StoreInfo materialize(const std::shared_ptr<const Source>& source, const Pipelin
            std::to_string(threads));
   if (path.empty()) refuse("materialize: a folder to write to is needed");
   StorePlan plan = plan_of_store(*source, pipeline, cut, options.codec);
-  std::error_code failed;
-  const bool made_here = std::filesystem::create_directories(path, failed);
-  if (failed) throw_system_error(failed.value(), path, "make the folder");
+  const bool made_here = make_folder(path);
   try {
     const NoFileSizeSignal no_signal;
     const FolderLock lock(path);

@@ -224,6 +224,16 @@ std::string to_text(const ShardPart& part) {
   return part.rows + sealed(head);
 }
 
+void check_can_list(const StorePlan& plan) {
+  constexpr std::uint64_t kShardText = 192;  // more than any shard takes there
+  const std::uint64_t plan_bytes = to_text(plan).size();
+  const auto shards = static_cast<std::uint64_t>(plan.shards());
+  if (plan_bytes > kMaxMetaBytes || shards > (kMaxMetaBytes - plan_bytes) / kShardText)
+    refuse("materialize: a store of " + std::to_string(plan.samples) + " samples would have " +
+           std::to_string(shards) + " shards, more than " + std::string(kMetaName) +
+           " can list; choose a cut with smaller samples, or make several stores");
+}
+
 StorePlan parse_plan(std::string_view text, const std::string& path) {
   return about(path, [&] { return plan_from(unsealed(text)); });
 }

@@ -67,6 +67,9 @@ ShardPart parse_part(std::string_view text, const std::string& path);
 
 inline constexpr std::uint64_t kMaxMetaBytes = std::uint64_t{256} << 20;
 
+// Throws Error(kInvalidArgument) where there are more shards than meta.json could list.
+void check_can_list(const StorePlan& plan);
+
 // Of a finished store. Throws Error: kNotFound where there is none, kInvalidArgument, kIo.
 StoreMeta read_meta(const std::string& folder);
 StoreInfo info_of(const StoreMeta& meta);

@@ -158,6 +158,17 @@ def test_a_file_that_may_not_grow(data: Path, whole: Path, tmp_path: Path) -> No
     assert digests(tmp_path / "s") == digests(whole)
 
 
+def test_a_first_try_that_may_not_be_written(data: Path, tmp_path: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    failed = command(*arguments(data, tmp_path / "s"), preexec_fn=limit)
+    assert failed.returncode == 1
+    assert "a first try to write" in failed.stderr and "raise the limit of file sizes" in failed.stderr
+    assert "building.json" not in failed.stderr and "finished" not in failed.stderr
+    assert not (tmp_path / "s").exists()
+
+
 def on_small_disk(tmp_path: Path, size: str, words: list[object]) -> subprocess.CompletedProcess[str]:
     """The command with a disk of its own at tmp_path/disk; the second line of stdout on is the disk's content."""
     (tmp_path / "disk").mkdir(exist_ok=True)
