@@ -165,10 +165,10 @@ ordered_json json_of(const CacheReport& cache) {
   ordered_json forms = ordered_json::object();
   for (const CacheReport::Form& form : cache.forms)
     forms[form.cut] = {{"entries", form.entries}, {"bytes", form.bytes}, {"hits", form.hits}};
-  return {{"hits", cache.hits},       {"misses", cache.misses}, {"by_form", forms},
-          {"entries", cache.entries}, {"bytes", cache.bytes},   {"limit", cache.limit},
-          {"cut", cache.cut},         {"codec", cache.codec},   {"why", cache.why},
-          {"seconds", cache.seconds}};
+  return {{"hits", cache.hits},       {"misses", cache.misses}, {"damaged", cache.damaged},
+          {"refused", cache.refused}, {"by_form", forms},       {"entries", cache.entries},
+          {"bytes", cache.bytes},     {"limit", cache.limit},   {"cut", cache.cut},
+          {"codec", cache.codec},     {"why", cache.why},       {"seconds", cache.seconds}};
 }
 
 ordered_json json_of(const RunResult& result, const Options& options) {
@@ -194,10 +194,10 @@ ordered_json json_of(const RunResult& result, const Options& options) {
         {"bytes", stats.index.bytes}}}};
   if (stats.cache) json["cache"] = json_of(*stats.cache);
   if (const auto& store = stats.store)
-    json["store"] = {{"path", store->path},     {"cut", store->cut},
-                     {"codec", store->codec},   {"state", store->state},
-                     {"reason", store->reason}, {"samples", store->samples},
-                     {"bytes", store->bytes}};
+    json["store"] = {
+        {"path", store->path},   {"cut", store->cut},         {"codec", store->codec},
+        {"state", store->state}, {"reason", store->reason},   {"samples", store->samples},
+        {"bytes", store->bytes}, {"damaged", store->damaged}, {"seconds", store->seconds}};
   json["busy_share"] = result.busy_seconds / result.seconds;  // 0 without --step-ms
   json["ops"] = ordered_json::object();
   for (const NamedOpTime& op : stats.ops)
@@ -235,7 +235,7 @@ void print(const RunResult& result, const Options& options) {
                 calls > 0 ? 1e6 * seconds / static_cast<double>(calls) : 0.0);
   };
   std::printf("time of %d thread%s:\n", stats.threads, stats.threads == 1 ? "" : "s");
-  line("read", stats.read_seconds, stats.ops.empty() ? 0 : stats.ops.front().calls);
+  line("read", stats.read_seconds, static_cast<std::uint64_t>(stats.reads));
   if (const auto& cache = stats.cache)
     line("cache", cache->seconds, static_cast<std::uint64_t>(cache->hits + cache->misses));
   for (const NamedOpTime& op : stats.ops) line(op.name, op.seconds, op.calls);
@@ -245,10 +245,16 @@ void print(const RunResult& result, const Options& options) {
                 static_cast<long long>(cache->hits),
                 static_cast<long long>(cache->hits + cache->misses), cache->cut.c_str(),
                 cache->codec.c_str(), cache->why.c_str());
+  if (stats.cache && stats.cache->damaged > 0)
+    std::printf("cache: %lld times a sample was damaged and made again\n",
+                static_cast<long long>(stats.cache->damaged));
   if (const auto& store = stats.store)
     std::printf("store: %s, cut '%s', codec %s: %s%s\n", store->path.c_str(), store->cut.c_str(),
                 store->codec.c_str(), store->state.c_str(),
                 store->reason.empty() ? "" : (", " + store->reason).c_str());
+  if (stats.store && stats.store->damaged > 0)
+    std::printf("store: %lld times a sample was damaged and made again\n",
+                static_cast<long long>(stats.store->damaged));
   std::printf("threads waited for room %.3f s, the consumer for batches %.3f s\n",
               stats.worker_wait_seconds, stats.consumer_wait_seconds);
   if (options.step_ms > 0)

@@ -88,10 +88,15 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
   return options;
 }
 
+struct WithStore {
+  What what;
+  std::optional<StoreReport> store;  // that is the source
+};
+
 // A store that is there is the source: it stands for the data set and the beginning of the
 // pipeline.
-What with_store(What what, const StoreUse& use) {
-  if (use.path.empty() || !is_store(use.path)) return what;
+WithStore with_store(What what, const StoreUse& use) {
+  if (use.path.empty() || !is_store(use.path)) return {std::move(what), {}};
   const StoreInfo store = store_info(use.path);
   check_store_is_of(store, *what.source, what.pipeline);
   const auto differs = [&](const char* what_differs, const std::string& there,
@@ -108,7 +113,9 @@ What with_store(What what, const StoreUse& use) {
     refuse("the source stands at cut '" + what.pipeline.cut_name(what.source->cut()) +
            "' already, past that of the store " + use.path + ", '" + store.cut_name + "'");
   what.source = open_store(use.path);
-  return what;
+  StoreReport report{use.path,      store.cut_name, to_string(store.codec), "source", {},
+                     store.samples, store.bytes};
+  return {std::move(what), std::move(report)};
 }
 
 // What ops learn about the samples, if there is an op that learns and somebody wants it.
@@ -178,11 +185,11 @@ struct Loader::Impl {
   }
   Executor& here() { return const_cast<Executor&>(std::as_const(*this).here()); }
 
-  Impl(What the_what, const HowFast& how)
-      : what(with_store(std::move(the_what), how.store)),
+  Impl(WithStore found, const HowFast& how)
+      : what(std::move(found.what)),
         options(resolve(what, how)),
         learned(what, how, options.memory_limit),
-        store_there(report_of(how.store)),
+        store_there(std::move(found.store)),
         executor(what, with_memory(how)) {}
   ~Impl() { learned.save(); }
 
@@ -190,28 +197,22 @@ struct Loader::Impl {
   ExecutorOptions with_memory(const HowFast& how) {
     ExecutorOptions with = options;
     with.hints = learned.book();
-    CacheUse cache = how.cache;
+    const CacheUse& cache = how.cache;
     if (!how.store.path.empty() && !store_there) {
       with.keeper = &making.emplace(what, how.store, how.fuse, options.threads);
-      const std::string cut = what.pipeline.cut_name(making->cut());
       if (cache.cache && !cache.cut.empty() && what.pipeline.cut_named(cache.cut) != making->cut())
         refuse("cache: until the store " + how.store.path +
-               " is finished, samples are kept at its cut '" + cut + "', not at '" + cache.cut +
+               " is finished, samples are kept at its cut '" +
+               what.pipeline.cut_name(making->cut()) + "', not at '" + cache.cut +
                "'; leave that open, or make the store first");
-      cache.cut = cut;
     }
     if (!cache.cache) return with;
-    cached.emplace(what, cache, how.fuse);
+    cached.emplace(what, cache,
+                   making ? CutChoice{making->cut(), "that of the store " + how.store.path}
+                          : cut_to_cache(what, cache, how.fuse));
     with.keeper = &*cached;
     if (making) with.keeper = &both.emplace(*cached, *making);
     return with;
-  }
-
-  static std::optional<StoreReport> report_of(const StoreUse& use) {
-    if (use.path.empty() || !is_store(use.path)) return std::nullopt;
-    const StoreInfo store = store_info(use.path);
-    return StoreReport{use.path,      store.cut_name, to_string(store.codec), "source", {},
-                       store.samples, store.bytes};
   }
 
   const What what;
@@ -257,7 +258,7 @@ struct Loader::Impl {
 
 Loader::Loader(What what, const HowFast& how) {
   check(what, how);
-  impl_ = std::make_unique<Impl>(std::move(what), how);
+  impl_ = std::make_unique<Impl>(with_store(std::move(what), how.store), how);
 }
 
 Loader::~Loader() {
@@ -410,8 +411,9 @@ LoaderStats Loader::stats() const {
     }
   }
   Work work = my.here().work();
-  stats.bytes_read = work.bytes_read;
-  stats.read_seconds = seconds(work.read.nanoseconds);
+  stats.reads = work.made_from(From::kSource) + work.made_from(From::kStore);
+  stats.bytes_read = work.bytes_read + work.keeper.stored_bytes;
+  stats.read_seconds = seconds(work.read.nanoseconds + work.keeper.stored_ns);
   stats.reads_queued = work.reads_queued;
   stats.consumer_wait_seconds = seconds(work.consumer_wait_ns);
   stats.worker_wait_seconds = seconds(work.worker_wait_ns);
@@ -422,10 +424,11 @@ LoaderStats Loader::stats() const {
   for (auto& [id, failure] : work.substituted) stats.substituted.push_back(std::move(failure));
   stats.ops = op_times(my.what, my.options.fuse, work.ops);
   if (my.cached) {
-    stats.cache = my.cached->report(work.kept, work.not_kept);
-    stats.cache->seconds = seconds(work.keeper_ns);
+    stats.cache = my.cached->report(work.made_from(From::kCache), stats.reads);
+    stats.cache->seconds = seconds(work.keeper.cache_ns);
   }
   stats.store = my.making ? std::optional(my.making->report()) : my.store_there;
+  if (stats.store) stats.store->seconds = seconds(work.keeper.spool_ns);
   stats.bound_by = bottleneck(stats);
   return stats;
 }

@@ -28,9 +28,13 @@ std::string bottleneck(const LoaderStats& stats) {
     op_seconds += op.seconds;
     if (slowest == nullptr || op.seconds > slowest->seconds) slowest = &op;
   }
-  const NamedOpTime cache{"the cache", stats.cache ? stats.cache->seconds : 0, 0};
-  op_seconds += cache.seconds;
-  if (slowest == nullptr || cache.seconds > slowest->seconds) slowest = &cache;
+  const NamedOpTime beside[] = {
+      {"the cache", stats.cache ? stats.cache->seconds : 0, 0},
+      {"putting samples aside for the store", stats.store ? stats.store->seconds : 0, 0}};
+  for (const NamedOpTime& keeper : beside) {
+    op_seconds += keeper.seconds;
+    if (slowest == nullptr || keeper.seconds > slowest->seconds) slowest = &keeper;
+  }
   const double busy = std::max(stats.read_seconds + op_seconds, 1e-9);
   if (stats.read_seconds >= op_seconds)
     return "storage: reading takes " + per_cent(stats.read_seconds / busy) +

@@ -88,6 +88,7 @@ struct CacheReport {
   };
   std::int64_t hits = 0, misses = 0;  // samples that it had, and that had to be read
   std::int64_t damaged = 0;           // of the misses: what it had was not what was kept
+  std::int64_t refused = 0;           // samples that it was to keep, and could not
   std::vector<Form> forms;            // that the loader has put there
   std::int64_t entries = 0;           // of the cache, by whomever
   std::size_t bytes = 0, limit = 0;

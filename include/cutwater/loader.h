@@ -71,10 +71,11 @@ struct IndexStats {
 
 struct LoaderStats {
   std::int64_t samples = 0, batches = 0;  // handed out
-  std::uint64_t bytes_read = 0;
-  double read_seconds = 0;           // summed over threads, as the ops
-  std::uint64_t reads_queued = 0;    // that waited for storage without a thread; see HowFast
-  std::vector<NamedOpTime> ops;      // in chain order
+  std::int64_t reads = 0;                 // samples that were read, from the source or from a store
+  std::uint64_t bytes_read = 0;           // for them
+  double read_seconds = 0;                // summed over threads, as the ops
+  std::uint64_t reads_queued = 0;         // that waited for storage without a thread; see HowFast
+  std::vector<NamedOpTime> ops;           // in chain order
   double consumer_wait_seconds = 0;  // next() waited for a batch: high means the loader is slow
   double worker_wait_seconds = 0;    // threads waited for room: high means the consumer is slow
   double first_batch_seconds = 0;    // from begin() to the first batch
@@ -113,9 +114,10 @@ class Loader {
   // Continues exactly there. Throws Error(kInvalidArgument) when the state is of another stream.
   void restore(const LoaderState& state);
 
-  // Waits for a store (HowFast::store) that is being written, which begins when an epoch was had to
-  // its end; false: it is not finished when the time is over. The destructor waits for it as well,
-  // unless close() ended that, too.
+  // Waits while a store (HowFast::store) is being written, which begins when an epoch was had to
+  // its end. False: it is still being written when the time is over. True: it is finished or
+  // failed, as stats().store says, or there is none being written. The destructor waits for it as
+  // well, unless close() ended that, too.
   bool finish_store(std::chrono::nanoseconds time);
 
   LoaderStats stats() const;

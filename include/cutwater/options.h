@@ -78,6 +78,10 @@ struct StoreReport {
   std::string state, reason;
   std::int64_t samples = 0;  // that have been put aside for it
   std::uint64_t bytes = 0;   // of them, on the disk until it is finished
+  // Times that a sample put aside, or one of the store finished here, was not what had been
+  // written, or could not be read: it was made from the data set again.
+  std::int64_t damaged = 0;
+  double seconds = 0;  // putting samples aside, summed over threads
 };
 
 // How fast: no member changes a byte.

@@ -82,6 +82,8 @@ nb::dict cache_dict(const CacheReport& report) {
   nb::dict dict;
   dict["hits"] = report.hits;
   dict["misses"] = report.misses;
+  dict["damaged"] = report.damaged;
+  dict["refused"] = report.refused;
   dict["by_form"] = forms;
   dict["entries"] = report.entries;
   dict["bytes"] = report.bytes;
@@ -102,6 +104,8 @@ nb::dict store_dict(const StoreReport& report) {
   dict["reason"] = file_text(report.reason);
   dict["samples"] = report.samples;
   dict["bytes"] = report.bytes;
+  dict["damaged"] = report.damaged;
+  dict["seconds"] = report.seconds;
   return dict;
 }
 

@@ -14,30 +14,32 @@ namespace {
 // it only keeps a cut of many bytes from looking free.
 constexpr double kMemoryBytesPerSecond = 5e9;
 
-CutChoice cut_of(const What& what, const CacheUse& use, const Codec& codec, bool fuse) {
-  if (!use.cut.empty()) return given_cut("cache", what, use.cut);
-  const CacheStats now = use.cache->stats();
-  return choose_cut("cache", what, codec, now.limit - std::min(now.bytes, now.limit),
-                    kMemoryBytesPerSecond, fuse);
-}
-
 }  // namespace
 
-CachedForms::CachedForms(const What& what, const CacheUse& use, bool fuse)
+CutChoice cut_to_cache(const What& what, const CacheUse& use, bool fuse) {
+  if (!use.cut.empty()) return given_cut("cache", what, use.cut);
+  const CacheStats now = use.cache->stats();
+  return choose_cut("cache", what, codec_named(use.codec),
+                    now.limit - std::min(now.bytes, now.limit), kMemoryBytesPerSecond, fuse);
+}
+
+CachedForms::CachedForms(const What& what, const CacheUse& use, CutChoice choice)
     : cache_(use.cache),
       codec_(codec_named(use.codec)),
-      choice_(cut_of(what, use, codec_, fuse)),
+      choice_(std::move(choice)),
       cut_name_(what.pipeline.cut_name(choice_.cut)),
       space_(cache_space(what.source->identity(), what.pipeline.fingerprint(choice_.cut), codec_)) {
 }
 
-std::optional<Sample> CachedForms::find(SampleId id, const ReadContext& into) {
+std::optional<Kept> CachedForms::find(SampleId id, const ReadContext& into, KeeperWork& work) {
+  const Timed timed(work.cache_ns);
   const CacheValue value = cache_->get(key(id));
   if (!value) return std::nullopt;
   try {
-    return read_form({value.bytes(), value.hold(), &into.pool, into.reserve,
-                      into.pool.limit_bytes(), checksum()},
-                     id, choice_.cut);
+    return Kept{read_form({value.bytes(), value.hold(), &into.pool, into.reserve,
+                           into.pool.limit_bytes(), checksum()},
+                          id, choice_.cut),
+                From::kCache};
   } catch (const Error& error) {
     if (error.code() != Code::kBadSample) throw;
     damaged_.fetch_add(1, std::memory_order_relaxed);
@@ -54,16 +56,21 @@ std::optional<Cut> CachedForms::wants(SampleId) {
   return choice_.cut;
 }
 
-void CachedForms::keep(const Sample& sample) {
+void CachedForms::keep(const Sample& sample, KeeperWork& work) try {
+  const Timed timed(work.cache_ns);
   const FormWriter form(sample, codec_, checksum());
   const auto size = static_cast<std::int64_t>(form.size());
   offered_bytes_.fetch_add(size, std::memory_order_relaxed);
   offered_.fetch_add(1, std::memory_order_relaxed);
   if (!cache_->put(key(sample.id), form.size(),
-                   [&form](std::span<std::uint8_t> place) { form.write(place); }))
+                   [&form](std::span<std::uint8_t> place) { form.write(place); })) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
     return;
+  }
   kept_bytes_.fetch_add(size, std::memory_order_relaxed);
   kept_.fetch_add(1, std::memory_order_relaxed);
+} catch (...) {  // out of memory, or a back end's trouble: the sample is there all the same
+  refused_.fetch_add(1, std::memory_order_relaxed);
 }
 
 CacheReport CachedForms::report(std::int64_t hits, std::int64_t misses) const {
@@ -72,6 +79,7 @@ CacheReport CachedForms::report(std::int64_t hits, std::int64_t misses) const {
   report.hits = hits;
   report.misses = misses;
   report.damaged = damaged_;
+  report.refused = refused_;
   report.forms.push_back({cut_name_, kept_, hits, static_cast<std::size_t>(kept_bytes_)});
   report.entries = all.entries;
   report.bytes = all.bytes;

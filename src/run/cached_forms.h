@@ -16,14 +16,18 @@
 
 namespace cutwater {
 
+// The cut that was asked for, or that pays in this cache. Throws as choose_cut() and given_cut()
+// do.
+CutChoice cut_to_cache(const What& what, const CacheUse& use, bool fuse);
+
 class CachedForms final : public FormKeeper {
  public:
-  // Throws as choose_cut() and given_cut() do. REQUIRES: use.cache.
-  CachedForms(const What& what, const CacheUse& use, bool fuse);
+  // REQUIRES: use.cache; a stable cut, not before the source's.
+  CachedForms(const What& what, const CacheUse& use, CutChoice choice);
 
-  std::optional<Sample> find(SampleId id, const ReadContext& into) override;
+  std::optional<Kept> find(SampleId id, const ReadContext& into, KeeperWork& work) override;
   std::optional<Cut> wants(SampleId id) override;
-  void keep(const Sample& sample) override;
+  void keep(const Sample& sample, KeeperWork& work) override;
 
   // `hits` and `misses` of the engine, which knows what became of them.
   CacheReport report(std::int64_t hits, std::int64_t misses) const;
@@ -37,7 +41,7 @@ class CachedForms final : public FormKeeper {
   const CutChoice choice_;
   const std::string cut_name_;
   const CacheSpace space_;
-  std::atomic<std::int64_t> damaged_{0};
+  std::atomic<std::int64_t> damaged_{0}, refused_{0};
   std::atomic<std::int64_t> offered_{0}, offered_bytes_{0}, kept_{0}, kept_bytes_{0};
 };
 

@@ -228,14 +228,76 @@ TEST(CachedForms, FreshCutsUnknownCutsAndUnknownCodecsAreRefused) {
                                           HasSubstr("of memory that this process may use"))));
 }
 
+// A cache that spoils what is kept in it, or keeps nothing.
+class BrokenCache final : public Cache {
+ public:
+  explicit BrokenCache(bool keeps) : keeps_(keeps) {}
+
+  CacheValue get(const CacheKey& key) override {
+    const CacheValue value = inner_->get(key);
+    if (!value) return value;
+    const auto spoiled = std::make_shared<Buffer>(value.bytes().size());
+    std::ranges::copy(value.bytes(), spoiled->span().begin());
+    std::ranges::fill(spoiled->span().subspan(256), std::uint8_t{0});  // the pixels
+    return {spoiled->view(), spoiled};
+  }
+  bool has_room(std::size_t) const override { return true; }
+  bool put(const CacheKey& key, std::size_t size, const Fill& fill) override {
+    if (!keeps_) throw Error(Code::kIo, "the machine that held it is gone");
+    return inner_->put(key, size, fill);
+  }
+  bool shared() const override { return false; }
+  CacheStats stats() const override { return inner_->stats(); }
+
+ private:
+  const bool keeps_;
+  const std::shared_ptr<Cache> inner_ = memory_cache(kPlenty);
+};
+
+TEST(CachedForms, WhatIsDamagedIsMadeAgainAndSaid) {
+  const What what = what_of(source());
+  HowFast how = cached(kPlenty, "window", "zstd:1");
+  how.cache.cache = std::make_shared<BrokenCache>(true);
+  Loader loader(what, how);
+  EXPECT_EQ(test::epochs(loader, 3), stream(what));
+  const LoaderStats stats = loader.stats();
+  EXPECT_EQ(stats.cache->hits, 0);
+  EXPECT_GE(stats.cache->damaged, 2 * kSamples);
+  EXPECT_EQ(stats.bytes_read, static_cast<std::uint64_t>(4 * stats.reads));
+}
+
+TEST(CachedForms, ACacheThatCannotKeepEndsNothing) {
+  const What what = what_of(source());
+  HowFast how = cached(kPlenty, "window");
+  how.cache.cache = std::make_shared<BrokenCache>(false);
+  Loader loader(what, how);
+  EXPECT_EQ(test::epochs(loader, 3), stream(what));
+  const CacheReport cache = *loader.stats().cache;
+  EXPECT_EQ(cache.entries, 0);
+  EXPECT_GE(cache.refused, 3 * kSamples);
+}
+
+// Takes its time to read.
+class DearSource final : public MemorySource {
+ public:
+  using MemorySource::MemorySource;
+  Result<Sample> read(SampleId id, const ReadContext& into) const override {
+    for (volatile int i = 0; i < 3'000'000;) i = i + 1;
+    return MemorySource::read(id, into);
+  }
+};
+
 // Whoever has no room for pixels keeps the stored bytes, which are fewer.
 TEST(CachedCut, PrefersTheCutThatSavesMostWithinTheRoom) {
-  const What what = what_of(std::make_shared<MemorySource>(500, 10), "pixels(200, 300) | jitter");
-  const CutChoice roomy = choose_cut("cache", what, {}, std::size_t{1} << 30, 5e9, true);
+  constexpr std::string_view kLarge = "pixels(200, 300) | jitter";
+  const What what = what_of(std::make_shared<MemorySource>(500, 10), kLarge);
+  const CutChoice roomy = choose_cut("cache", what, {}, std::size_t{1} << 30, 1e12, true);
   EXPECT_EQ(roomy.cut, 1) << roomy.why;
   EXPECT_THAT(roomy.why, HasSubstr("chosen on 16 samples: it holds all samples"));
-  const CutChoice tight = choose_cut("cache", what, {}, std::size_t{1} << 20, 5e9, true);
-  EXPECT_THAT(tight.why, HasSubstr(tight.cut == 1 ? "% of the samples" : "all samples"));
+  const What dear = what_of(std::make_shared<DearSource>(500, 10), kLarge);
+  const CutChoice tight = choose_cut("cache", dear, {}, std::size_t{1} << 20, 1e12, true);
+  EXPECT_EQ(tight.cut, 0) << tight.why;
+  EXPECT_THAT(tight.why, HasSubstr("it holds all samples"));
 }
 
 TEST(CachedCut, BadSamplesDoNotCount) {

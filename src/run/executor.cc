@@ -94,7 +94,7 @@ void Executor::work_loop() {
     }
     if (!task) return;
     Work& work = worker.work;
-    std::optional<Sample> kept;
+    std::optional<Kept> kept;
     if (!task->read) kept = look_up(*task, work);
     if (kept) {
       make_kept(*task, std::move(*kept), work);

@@ -10,6 +10,7 @@
 // executor_make.cc: one sample, from its bytes to its slot.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -54,13 +55,14 @@ struct Route {
 struct Work {
   std::uint64_t bytes_read = 0;
   OpTime read;
-  std::uint64_t reads_queued = 0;            // that went through the ring
-  std::int64_t kept = 0, not_kept = 0;       // samples that the keeper had, and had not
-  std::uint64_t keeper_ns = 0;               // looking for samples, and keeping them
+  std::uint64_t reads_queued = 0;         // that went through the ring
+  std::array<std::int64_t, 3> made = {};  // samples, by From
+  KeeperWork keeper;
   std::map<Route, std::vector<OpTime>> ops;  // of each route, indexed by a group's first step
   std::uint64_t worker_wait_ns = 0, consumer_wait_ns = 0;
   std::map<SampleId, Failure> skipped, substituted;  // bad in every epoch: listed once
 
+  std::int64_t made_from(From from) const { return made[static_cast<std::size_t>(from)]; }
   void move_to(Work& sum);  // and starts anew
 };
 
@@ -168,13 +170,12 @@ class Executor {
     return static_cast<int>(in_flight_.size() + arrived_.size());
   }
 
-  std::optional<Sample> look_up(Task& task, Work& work);
+  std::optional<Kept> look_up(Task& task, Work& work);
   std::function<void(std::size_t)> room_for_read(Task& task, std::uint64_t* read_bytes);
-  void make_kept(Task& task, Sample kept, Work& work);
+  void make_kept(Task& task, Kept kept, Work& work);
   void make_read(Task& task, Work& work, Clock::time_point start);
   Result<Sample> take_read(Task& task, Work& work);
   Result<Sample> read_at_once(Task& task, Work& work);
-  enum class From : std::uint8_t { kSource, kKeeper };
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
   Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
   Result<Sample> run_to_kept(Task& task, Sample sample, const Draws& draws, RunContext how,

@@ -40,9 +40,12 @@ class Executor::TicketSlots final : public SlotProvider {
 void Work::move_to(Work& sum) {
   sum.bytes_read += std::exchange(bytes_read, 0);
   sum.reads_queued += std::exchange(reads_queued, 0);
-  sum.kept += std::exchange(kept, 0);
-  sum.not_kept += std::exchange(not_kept, 0);
-  sum.keeper_ns += std::exchange(keeper_ns, 0);
+  for (std::size_t from = 0; from < made.size(); ++from)
+    sum.made[from] += std::exchange(made[from], 0);
+  sum.keeper.cache_ns += std::exchange(keeper.cache_ns, 0);
+  sum.keeper.spool_ns += std::exchange(keeper.spool_ns, 0);
+  sum.keeper.stored_bytes += std::exchange(keeper.stored_bytes, 0);
+  sum.keeper.stored_ns += std::exchange(keeper.stored_ns, 0);
   sum.worker_wait_ns += std::exchange(worker_wait_ns, 0);
   const auto move_time = [](OpTime& from, OpTime& to) {
     to.nanoseconds += std::exchange(from.nanoseconds, 0);
@@ -59,21 +62,20 @@ void Work::move_to(Work& sum) {
 }
 
 // The ticket's sample, if the keeper has it.
-std::optional<Sample> Executor::look_up(Task& task, Work& work) {
+std::optional<Kept> Executor::look_up(Task& task, Work& work) {
   if (options_.keeper == nullptr) return std::nullopt;
-  const auto start = Clock::now();
-  std::optional<Sample> kept;
+  std::optional<Kept> kept;
   try {
-    kept = options_.keeper->find(task.ticket.id, {*pool_, room_for_read(task, nullptr)});
+    const ReadContext into(*pool_, room_for_read(task, nullptr));
+    kept = options_.keeper->find(task.ticket.id, into, work.keeper);
   } catch (...) {  // out of memory, or closed: whoever reads will find out the same
-    task.hold.give_back();
   }
-  work.keeper_ns += nanoseconds_since(start);
+  if (!kept) task.hold.give_back();  // asked for in vain
   return kept;
 }
 
-void Executor::make_kept(Task& task, Sample kept, Work& work) {
-  Result<Sample> made = make_sample(task, std::move(kept), From::kKeeper, work);
+void Executor::make_kept(Task& task, Kept kept, Work& work) {
+  Result<Sample> made = make_sample(task, std::move(kept.sample), kept.from, work);
   finish(task, make_substitute(task, std::move(made), work), work);
 }
 
@@ -96,8 +98,8 @@ Result<Sample> Executor::make_substitute(Task& task, Result<Sample> made, Work& 
     failure.path = what_.source->path(task.ticket.id);
     work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
-    if (std::optional<Sample> kept = look_up(task, work))
-      made = make_sample(task, std::move(*kept), From::kKeeper, work);
+    if (std::optional<Kept> kept = look_up(task, work))
+      made = make_sample(task, std::move(kept->sample), kept->from, work);
     else
       made = make_sample(task, read_at_once(task, work), From::kSource, work);
   }
@@ -138,7 +140,7 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
     ~AtEnd() { hold.give_back(); }
     GateHold& hold;
   } at_end{task.hold};
-  ++(from == From::kKeeper ? work.kept : work.not_kept);
+  ++work.made[static_cast<std::size_t>(from)];
   try {
     if (!brought) return brought;
     Sample sample = std::move(brought).value();
@@ -186,9 +188,7 @@ Result<Sample> Executor::run_to_kept(Task& task, Sample sample, const Draws& dra
   const bool further = *cut > sample.cut;
   Result<Sample> made = run(std::move(sample), *cut, draws, how, work);
   if (!made) return made;
-  const auto start = Clock::now();
-  options_.keeper->keep(made.value());
-  work.keeper_ns += nanoseconds_since(start);
+  options_.keeper->keep(made.value(), work.keeper);
   if (further) {
     std::size_t bytes = 0;
     for (const Field& field : made.value().fields)

@@ -3,6 +3,8 @@
 // stable cut already, or want one that is being made when it comes by such a cut.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -11,19 +13,55 @@
 
 namespace cutwater {
 
-// Every method may be called from any thread. Nothing in here changes a byte: a sample stands at
-// its cut as if it had been run there just now.
+// Where a sample came from: as it is stored, or kept, in memory or on a disk.
+enum class From : std::uint8_t { kSource, kCache, kStore };
+
+struct Kept {
+  Sample sample;
+  From from = From::kCache;
+};
+
+// What keepers have done for one thread.
+struct KeeperWork {
+  std::uint64_t cache_ns = 0;      // looking up, decoding and keeping in memory
+  std::uint64_t spool_ns = 0;      // putting aside for a store
+  std::uint64_t stored_bytes = 0;  // read from what was put aside, or from the store
+  std::uint64_t stored_ns = 0;     // reading them
+};
+
+// Adds the time that it lives to a sum.
+class Timed {
+ public:
+  explicit Timed(std::uint64_t& sum_ns) : sum_ns_(sum_ns), start_(Clock::now()) {}
+  ~Timed() {
+    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_);
+    sum_ns_ += static_cast<std::uint64_t>(time.count());
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::uint64_t& sum_ns_;
+  const Clock::time_point start_;
+};
+
+// Every method may be called from any thread; `work` is the calling thread's. Nothing in here
+// changes a byte: a sample stands at its cut as if it had been run there just now.
 class FormKeeper {
  public:
   virtual ~FormKeeper() = default;
 
-  // The sample at a stable cut; nothing: it has to be read. It asks `into` at most once for memory.
-  virtual std::optional<Sample> find(SampleId id, const ReadContext& into) = 0;
+  // The sample at a stable cut; nothing: it has to be read. It asks `into` before it allocates, for
+  // what it reads and what it unpacks; where it then finds nothing, that is given back by whoever
+  // called.
+  virtual std::optional<Kept> find(SampleId id, const ReadContext& into, KeeperWork& work) = 0;
   // The stable cut at which it wants a sample that was read; nothing: it does not want it. Never
   // before the source's cut.
   virtual std::optional<Cut> wants(SampleId id) = 0;
-  // A sample at the cut that it wanted it at. Whether it is kept is the keeper's matter.
-  virtual void keep(const Sample& sample) = 0;
+  // A sample at the cut that it wanted it at. Whether it is kept is the keeper's matter, and so is
+  // whatever goes wrong: it does not throw.
+  virtual void keep(const Sample& sample, KeeperWork& work) = 0;
 };
 
 // Two keepers of the same cut, the faster one first.
@@ -32,17 +70,17 @@ class TwoKeepers final : public FormKeeper {
   // REQUIRES: both outlive this.
   TwoKeepers(FormKeeper& first, FormKeeper& second) : first_(first), second_(second) {}
 
-  std::optional<Sample> find(SampleId id, const ReadContext& into) override {
-    std::optional<Sample> sample = first_.find(id, into);
-    return sample ? std::move(sample) : second_.find(id, into);
+  std::optional<Kept> find(SampleId id, const ReadContext& into, KeeperWork& work) override {
+    std::optional<Kept> kept = first_.find(id, into, work);
+    return kept ? std::move(kept) : second_.find(id, into, work);
   }
   std::optional<Cut> wants(SampleId id) override {
     const std::optional<Cut> cut = first_.wants(id);
     return cut ? cut : second_.wants(id);
   }
-  void keep(const Sample& sample) override {
+  void keep(const Sample& sample, KeeperWork& work) override {
     for (FormKeeper* keeper : {&first_, &second_})
-      if (keeper->wants(sample.id)) keeper->keep(sample);
+      if (keeper->wants(sample.id)) keeper->keep(sample, work);
   }
 
  private:

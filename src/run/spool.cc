@@ -28,10 +28,9 @@ Fd nameless_file(const std::string& folder) {
 }  // namespace
 
 Spool::Spool(const std::string& folder, std::int64_t samples, Cut cut)
-    : folder_(folder),
-      cut_(cut),
-      fd_(nameless_file(folder)),
-      places_(static_cast<std::size_t>(samples)) {}
+    : folder_(folder), cut_(cut), places_(static_cast<std::size_t>(samples)) {
+  (void)nameless_file(folder);
+}
 
 bool Spool::has(SampleId id) const {
   MutexLock lock(mutex_);
@@ -39,17 +38,20 @@ bool Spool::has(SampleId id) const {
 }
 
 void Spool::add(const Sample& sample) {
+  int fd = -1;
   {
     MutexLock lock(mutex_);
     if (std::exchange(places_[static_cast<std::size_t>(sample.id)].taken, true)) return;
+    if (file_.get() < 0) file_ = nameless_file(folder_);
+    fd = file_.get();
   }
-  const FormWriter form(sample, {});
+  const FormWriter form(sample, {}, Checksum::kXxh3);
   Buffer bytes(form.size());
   form.write(bytes.span());
   const std::uint64_t offset = end_.fetch_add(form.size());
   for (std::size_t at = 0; at < bytes.size();) {
     const ssize_t written =
-        ::pwrite(fd_.get(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(offset + at));
+        ::pwrite(fd, bytes.data() + at, bytes.size() - at, static_cast<off_t>(offset + at));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) throw_system_error(errno, folder_, "write to a file in");
     at += static_cast<std::size_t>(written);
@@ -61,22 +63,35 @@ void Spool::add(const Sample& sample) {
 
 std::optional<Sample> Spool::find(SampleId id, const ReadContext& into) const {
   Place place;
+  int fd = -1;
   {
     MutexLock lock(mutex_);
     place = places_[static_cast<std::size_t>(id)];
+    fd = file_.get();
   }
   if (place.size == 0) return std::nullopt;
   const auto bytes = std::make_shared<Buffer>(into.allocate(place.size));
   for (std::size_t at = 0; at < bytes->size();) {
-    const ssize_t count = ::pread(fd_.get(), bytes->data() + at, bytes->size() - at,
-                                  static_cast<off_t>(place.offset + at));
+    const ssize_t count =
+        ::pread(fd, bytes->data() + at, bytes->size() - at, static_cast<off_t>(place.offset + at));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) throw_system_error(count == 0 ? EIO : errno, folder_, "read from a file in");
     at += static_cast<std::size_t>(count);
   }
-  return read_form({bytes->view(), bytes, &into.pool}, id, cut_);
+  FormSource form{bytes->view(), bytes, &into.pool};
+  form.checksum = Checksum::kXxh3;
+  try {
+    return read_form(form, id, cut_);
+  } catch (const Error& error) {
+    if (error.code() != Code::kBadSample) throw;
+    ++damaged_;
+    return std::nullopt;
+  }
 }
 
-void Spool::clear() { (void)::ftruncate(fd_.get(), 0); }
+void Spool::clear() {
+  MutexLock lock(mutex_);
+  if (file_.get() >= 0) (void)::ftruncate(file_.get(), 0);
+}
 
 }  // namespace cutwater

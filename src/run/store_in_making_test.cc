@@ -2,8 +2,10 @@
 // A store that is made while the first epoch runs: the same stream, and the files of materialize().
 #include "run/store_in_making.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 using test::faulty;
+using test::FaultySource;
+using test::MemorySource;
 using test::Seen;
 using test::what_from;
 using test::with_threads;
@@ -67,6 +71,18 @@ class StoreInMakingTest : public testing::Test {
     return test::epochs(loader, epochs);
   }
 
+  // What has been put aside so far lies in a file without a name: another way to it, if it is on
+  // the disk of `place`.
+  static Fd spool_in(const std::string& place) {
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const std::string file = fs::read_symlink(entry.path(), gone).string();
+      if (file.starts_with(place + "/") && file.ends_with("(deleted)"))
+        return Fd(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+    }
+    return Fd();
+  }
+
   fs::path folder;
 };
 
@@ -104,8 +120,13 @@ TEST_F(StoreInMakingTest, OnceItIsThereTheSourceIsNotReadAgain) {
   test::epochs(loader, 1);
   ASSERT_TRUE(loader.finish_store(kLong));
   const std::size_t reads = source->reads().size();
+  const LoaderStats before = loader.stats();
   test::epochs(loader, 3);
   EXPECT_EQ(source->reads().size(), reads);
+  // But the store is. Some of the three epochs had been made before.
+  const LoaderStats after = loader.stats();
+  EXPECT_GE(after.reads, before.reads + 2 * kSamples);
+  EXPECT_GE(after.bytes_read, before.bytes_read + 2 * kSamples * 20 * 13 * 3);
 }
 
 TEST_F(StoreInMakingTest, TheDestructorFinishesItAndCloseDoesNot) {
@@ -140,16 +161,33 @@ TEST_F(StoreInMakingTest, SamplesThatNeverComeByAreMadeForIt) {
 }
 
 TEST_F(StoreInMakingTest, GoesTogetherWithACache) {
-  const What what = what_of();
+  What what = what_of();
   const std::vector<Seen> expected = plain(what, 3);
   for (const std::size_t limit : {std::size_t{20'000}, std::size_t{4} << 20}) {
+    const auto source = faulty(kSamples, {});
+    what.source = source;
     HowFast how = storing(at("store"));
+    how.threads = 1;  // several may read a sample twice
     how.cache.cache = memory_cache(limit);
     {
       Loader loader(what, how);
       EXPECT_EQ(test::epochs(loader, 3), expected);
-      EXPECT_GT(loader.stats().cache->entries, 0);
       EXPECT_TRUE(loader.finish_store(kLong));
+      const LoaderStats stats = loader.stats();
+      EXPECT_EQ(source->reads().size(), static_cast<std::size_t>(kSamples));
+      EXPECT_EQ(stats.cache->why, "that of the store " + at("store"));
+      // Two epochs with a cache, and a part of a third that was made ahead.
+      const std::int64_t cached = stats.cache->entries, stored = kSamples - cached;
+      ASSERT_GT(cached, 10);
+      EXPECT_EQ(stored > 0, limit == 20'000);
+      EXPECT_EQ(stats.cache->misses, stats.reads);
+      EXPECT_GE(stats.cache->misses, kSamples + 2 * stored);
+      EXPECT_LE(stats.cache->misses, kSamples + 3 * stored);
+      EXPECT_GE(stats.cache->hits, 2 * cached);
+      EXPECT_LE(stats.cache->hits, 3 * cached);
+      EXPECT_EQ(stats.cache->forms[0].hits, stats.cache->hits);
+      EXPECT_GE(stats.bytes_read, static_cast<std::uint64_t>(kSamples * 4 + 2 * stored * 780));
+      EXPECT_EQ(stats.bytes_read == static_cast<std::uint64_t>(kSamples * 4), stored == 0);
     }
     EXPECT_TRUE(is_store(at("store")));
     fs::remove_all(at("store"));
@@ -193,6 +231,132 @@ TEST_F(StoreInMakingTest, AStoreThatCannotBeWrittenEndsNothing) {
   EXPECT_TRUE(loader.finish_store(kLong));
   EXPECT_EQ(loader.stats().store->state, "failed");
   EXPECT_THAT(loader.stats().store->reason, HasSubstr(at("store")));
+}
+
+TEST_F(StoreInMakingTest, DataThatIsChangedInMidEpochMakesNoStore) {
+  std::vector<std::string> paths;
+  for (SampleId id = 0; id < kSamples; ++id) {
+    paths.push_back(at("sample-" + std::to_string(id)));
+    std::ofstream(paths.back()) << "abcd";
+  }
+  What what = what_of();
+  what.source = open_files(paths);
+  Loader loader(what, storing(at("store")));
+  loader.begin();
+  (void)loader.next();
+  std::ofstream(at("new")) << "of another length";
+  fs::rename(at("new"), paths[7]);
+  test::rest_of_epoch(loader);
+  EXPECT_TRUE(loader.finish_store(kLong));
+  EXPECT_EQ(loader.stats().store->state, "failed");
+  EXPECT_THAT(loader.stats().store->reason,
+              HasSubstr("the data set was changed while its store was being made"));
+  EXPECT_FALSE(is_store(at("store")));
+  EXPECT_EQ(test::sorted_ids(test::epochs(loader, 1)), test::counted_to(kSamples));
+}
+
+TEST_F(StoreInMakingTest, WhatWasPutAsideAndIsDamagedIsMadeAgain) {
+  const What what = what_of();
+  const std::vector<Seen> expected = plain(what, 3);
+  {
+    HowFast how = storing(at("store"));
+    how.threads = 1;  // so that the first sample is all there when there is a batch
+    Loader loader(what, how);
+    loader.begin();
+    std::vector<Seen> got = {test::seen(*loader.next())};
+    {
+      const Fd spool = spool_in(folder.string());
+      ASSERT_GE(spool.get(), 0);
+      ASSERT_EQ(::pwrite(spool.get(), "damage", 6, 300), 6);  // among the first one's pixels
+    }
+    for (Seen& batch : test::rest_of_epoch(loader)) got.push_back(std::move(batch));
+    for (Seen& batch : test::epochs(loader, 2)) got.push_back(std::move(batch));
+    EXPECT_EQ(got, expected);
+    EXPECT_TRUE(loader.finish_store(kLong));
+    EXPECT_EQ(loader.stats().store->state, "finished") << loader.stats().store->reason;
+    EXPECT_GE(loader.stats().store->damaged, 1);
+  }
+  materialize(what.source, what.pipeline, 2, at("other"));
+  EXPECT_EQ(files_of(at("store")), files_of(at("other")));
+}
+
+TEST_F(StoreInMakingTest, AStoreThatIsDamagedOnceItIsFinishedIsReadAround) {
+  const What what = what_of({0, 7});
+  const std::vector<Seen> expected = plain(what, 3);
+  Loader loader(what, storing(at("store")));
+  std::vector<Seen> got = test::epochs(loader, 1);
+  ASSERT_TRUE(loader.finish_store(kLong));
+  EXPECT_EQ(loader.stats().store->damaged, 0);
+  for (const auto& file : fs::directory_iterator(at("store")))
+    if (file.path().extension() == ".tar") {
+      std::fstream shard(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+      shard << std::string(fs::file_size(file.path()), '?');
+    }
+  for (Seen& batch : test::epochs(loader, 2)) got.push_back(std::move(batch));
+  EXPECT_EQ(got, expected);
+  EXPECT_GE(loader.stats().store->damaged, kSamples - 2);
+}
+
+TEST_F(StoreInMakingTest, WhatFailsWhileItIsWrittenStaysFailed) {
+  const auto source = faulty(kSamples, {});
+  const What what = what_from(source, 4, kChain);
+  const auto pool = BufferPool::create(std::size_t{1} << 20);
+  const MemorySource samples(kSamples);
+  const auto sample = [&](SampleId id) { return samples.read(id, *pool).value(); };
+  KeeperWork work;
+  {
+    StoreInMaking making(what, {at("store"), "source", ""}, true, 2);
+    for (SampleId id = 1; id < kSamples; ++id) making.keep(sample(id), work);
+    FaultySource::Hold hold(*source, {0});  // which has not come by
+    making.epoch_over();
+    source->wait_for_reads(1);
+    EXPECT_EQ(making.report().state, "writing");
+    Sample wrong = sample(0);
+    wrong.fields[0].name = std::string(300, 'x');
+    making.keep(wrong, work);
+    hold.release();
+    EXPECT_TRUE(making.wait(kLong));
+    EXPECT_EQ(making.report().state, "failed");
+    EXPECT_THAT(making.report().reason, HasSubstr("too long a name"));
+  }
+  EXPECT_FALSE(is_store(at("store")));
+}
+
+TEST_F(StoreInMakingTest, AStoreThatWasBegunIsGoneOnWithAsItWas) {
+  const What what = what_of();
+  const auto begin = [&] {
+    MaterializeOptions options{codec_named("zstd:1"), 1};
+    options.on_progress = [](const MaterializeProgress& progress) {
+      if (progress.done > 0) throw Error(Code::kCancelled, "enough");
+    };
+    EXPECT_THROW(materialize(what.source, what.pipeline, 1, at("store"), options), Error);
+    ASSERT_TRUE(fs::exists(at("store/building.json")));
+  };
+  begin();
+  EXPECT_THAT([&] { Loader(what, storing(at("store"), "window")); },
+              ThrowsMessage<Error>(HasSubstr("cut: there 'pixels', now 'window'")));
+  EXPECT_THAT([&] { Loader(what, storing(at("store"), "", "lz4")); },
+              ThrowsMessage<Error>(HasSubstr("codec: there 'zstd:1', now 'lz4'")));
+  What other = what;
+  other.pipeline = Pipeline::parse("pixels(40, 31) | jitter", test::test_table());
+  EXPECT_THAT([&] { Loader(other, storing(at("store"), "")); },
+              ThrowsMessage<Error>(HasSubstr("there is a store of something else")));
+  {
+    Loader loader(what, storing(at("store"), ""));
+    EXPECT_EQ(loader.stats().store->cut, "pixels");
+    EXPECT_EQ(loader.stats().store->codec, "zstd:1");
+    test::epochs(loader, 1);
+  }
+  materialize(what.source, what.pipeline, 1, at("other"), {codec_named("zstd:1")});
+  EXPECT_EQ(files_of(at("store")), files_of(at("other")));
+}
+
+TEST_F(StoreInMakingTest, AFolderThatIsThereHoldsWhatIsPutAside) {
+  fs::create_directory(at("store"));
+  Loader loader(what_of(), storing(at("store")));
+  loader.begin();
+  (void)loader.next();
+  EXPECT_GE(spool_in(at("store")).get(), 0);
 }
 
 }  // namespace
