@@ -174,6 +174,7 @@ class DataLoader:
         self._convert: Callable[[Any], Any] | None = None
         self._iteration = 0
         self._store_expected = store is not None
+        self._begun_in: int | None = None  # the process
         self._core = _core.Loader(
             source=dataset.source,
             pipeline=dataset.pipeline,
@@ -201,6 +202,7 @@ class DataLoader:
             store_cut="" if store_cut is None else str(store_cut),
             store_codec="" if store_codec is None else store_codec,
         )
+        self._closed = False
         _open_loaders.add(self)
 
     def __len__(self) -> int:
@@ -213,6 +215,7 @@ class DataLoader:
             self._convert = _converter(self._output)  # imports torch: not while batches wait
         self._iteration += 1
         self._core.begin()
+        self._begun_in = os.getpid()
         return _Epoch(self, self._iteration)
 
     def _next(self, iteration: int) -> Batch | None:
@@ -263,14 +266,16 @@ class DataLoader:
             f"bound by {stats['bound_by']}",
         ]
         if cache := stats["cache"]:
+            damaged = f"; {cache['damaged']} were damaged" if cache["damaged"] else ""
             lines.insert(
                 -1,
                 f"cache: at most {cache['limit'] / 2**20:.0f} MiB, so far {cache['bytes'] / 2**20:.0f} MiB; "
-                f"{cache['hits']} of {cache['hits'] + cache['misses']} samples came from it; "
+                f"{cache['hits']} of {cache['hits'] + cache['misses']} samples came from it{damaged}; "
                 f"at cut {cache['cut']!r}, codec {cache['codec']} ({cache['why']})",
             )
         if store := stats["store"]:
-            state = ", ".join(filter(None, (store["state"], store["reason"])))
+            damaged = f"{store['damaged']} samples were damaged and made again" if store["damaged"] else ""
+            state = ", ".join(filter(None, (store["state"], store["reason"], damaged)))
             lines.insert(-1, f"store: {store['path']}, cut {store['cut']!r}, codec {store['codec']}: {state}")
         if index := stats["index"]["samples"]:
             lines.insert(-1, f"entropy index: {index} samples, {stats['index']['bytes'] / 2**20:.1f} MiB")
@@ -278,7 +283,13 @@ class DataLoader:
 
     def close(self) -> None:
         """Ends all work and frees the threads. Batches that you hold stay valid."""
+        self._close()
+
+    def _close(self) -> None:
+        self._closed = True
         self._core.close()
+        if self._begun_in == os.getpid():  # a forked child knows nothing of it
+            self._warn_of_store()
 
     def __enter__(self) -> DataLoader:
         return self
@@ -286,4 +297,9 @@ class DataLoader:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._close()
+
+    def __del__(self) -> None:
+        # Here, not in the native destructor: a store that is being written is waited for without the GIL.
+        if not getattr(self, "_closed", True):
+            self._close()

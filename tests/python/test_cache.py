@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def test_books_add_up(photos: Path) -> None:
     stats = feed.stats()
     assert json.loads(json.dumps(stats)) == stats
     cache, ops = stats["cache"], stats["ops"]
+    assert cache["damaged"] == 0
     assert 0 < cache["entries"] < len(ds) and cache["bytes"] <= cache["limit"] == 30_000
     form = cache["by_form"]["resize"]
     assert form["entries"] == cache["entries"] and form["hits"] == cache["hits"] > 0
@@ -266,8 +268,37 @@ def test_a_store_that_cannot_be_made_is_a_warning(photos: Path, tmp_path: Path) 
         stream(feed)
     with pytest.raises(ValueError, match="neither a store nor an empty folder"):
         loader(ds, store=tmp_path / "store")
+    with pytest.warns(RuntimeWarning, match="was not made"), loader(ds, store=tmp_path / "other") as feed:
+        (tmp_path / "other").write_text("in the way")
+        stream(feed)  # the last epoch: it is close() that finds out
     with pytest.raises(ValueError, match="go with store="):
         loader(ds, store_cut="resize")
+
+
+def test_a_loader_that_is_dropped_is_closed(photos: Path, tmp_path: Path) -> None:
+    """By Python, which waits for the store without the GIL; the native destructor would hold it."""
+    ds = cw.folder(photos).apply(RESIZED)
+    feed = loader(ds, store=tmp_path / "store", store_cut="resize")
+    stream(feed)
+    core = feed._core
+    del feed
+    assert core.stats()["store"]["state"] == "finished"
+    with pytest.raises(cw.Closed, match="the loader was closed"):
+        core.begin()
+
+
+def test_a_forked_child_lets_go_of_a_store_in_the_making(photos: Path, tmp_path: Path) -> None:
+    with loader(cw.folder(photos).apply(RESIZED), store=tmp_path / "store", store_cut="resize") as feed:
+        stream(feed)
+        child = os.fork()
+        if child == 0:
+            try:
+                feed.close()
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    assert feed.stats()["store"]["state"] == "finished"
 
 
 def test_the_command_makes_a_store(photos: Path, tmp_path: Path) -> None:
