@@ -283,6 +283,7 @@ def test_a_loader_that_is_dropped_is_closed(photos: Path, tmp_path: Path) -> Non
     core = feed._core
     del feed
     assert core.stats()["store"]["state"] == "finished"
+    core.set_epoch(7)
     with pytest.raises(cw.Closed, match="the loader was closed"):
         core.begin()
 
