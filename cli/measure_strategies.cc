@@ -100,6 +100,9 @@ MeasuredStrategy measure(const Plan& plan, const Strategy& strategy,
   if (epochs > 0) measured.epoch_s = seconds_since(later) / static_cast<double>(epochs);
   measured.total_s = measured.build_s + measured.first_epoch_s +
                      static_cast<double>(plan.options.epochs - 1) * measured.epoch_s;
+  if (plan.options.prices)
+    measured.money = money_of(*plan.options.prices, strategy.disk_bytes, measured.total_s,
+                              *plan.options.threads);
   return measured;
 }
 
@@ -112,6 +115,10 @@ bool same_work(const Strategy& a, const Strategy& b) {
 std::vector<MeasuredStrategy> measure_strategies(const Plan& plan, std::size_t count,
                                                  const std::shared_ptr<const Source>& source,
                                                  const Pipeline& pipeline, bool progress) {
+  if (source->identity() != plan.source_identity || source->cut() != 0)
+    throw Error(Code::kStale, source->home() +
+                                  ": this is not what was profiled (other files, names, labels or "
+                                  "sizes, or a store); give the same data, or profile again");
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::signal(SIGTERM, [](int) { interrupted = true; });
   std::vector<Strategy> chosen = {plan.choice};

@@ -13,12 +13,13 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
       ->check(CLI::IsMember({"auto", "none", "presto"}))
       ->capture_default_str();
   verb.add_option("--epochs", arguments.epochs, "Epochs that training will take")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   verb.add_option("--disk", arguments.disk,
-                  "For a store, such as 500GB (default: what is free in this folder)");
-  verb.add_option("--memory", arguments.memory,
-                  "For caches, the page cache included, such as 64GB (default: half of it)");
+                  "For a store, such as 500GB; 0: no store (default: what is free in this folder)");
+  verb.add_option(
+      "--memory,--cache", arguments.memory,
+      "For caches, the page cache included, such as 64GB; 0: none (default: half of it)");
   verb.add_option("--threads", arguments.threads, "Threads (default: those of the profile)")
       ->check(CLI::Range(1, kMostThreads));
   verb.add_option("--consumer", arguments.consumer, "Samples per second that training can take")
@@ -38,15 +39,23 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
       ->capture_default_str();
 }
 
+void check_no_plan_arguments(const CLI::App& verb) {
+  for (const char* name : {"--policy", "--epochs", "--disk", "--memory", "--threads", "--consumer",
+                           "--page-cache", "--price-disk", "--price-core-hour", "--months"})
+    if (verb.count(name) > 0)
+      throw Error(Code::kInvalidArgument,
+                  std::string(name) + " goes with a profile; a plan is made already");
+}
+
 PlanOptions plan_options(const CLI::App& verb, const PlanArguments& arguments) {
   PlanOptions options;
   options.policy = policy_named(arguments.policy);
   options.residency = residency_named(arguments.page_cache);
   options.epochs = arguments.epochs;
   options.disk_bytes = arguments.disk.empty() ? std::filesystem::space(".").available
-                                              : parse_bytes("--disk", arguments.disk);
+                                              : parse_bytes("--disk", arguments.disk, 0);
   options.memory_bytes = arguments.memory.empty() ? usable_memory_bytes() / 2
-                                                  : parse_bytes("--memory", arguments.memory);
+                                                  : parse_bytes("--memory", arguments.memory, 0);
   if (arguments.threads > 0) options.threads = arguments.threads;
   if (arguments.consumer > 0) options.consumer_samples_per_s = arguments.consumer;
   const bool priced = verb.count("--price-disk") + verb.count("--price-core-hour") > 0;

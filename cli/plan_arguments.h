@@ -19,6 +19,9 @@ struct PlanArguments {
 
 void add_plan_arguments(CLI::App& verb, PlanArguments& arguments);
 
+// Throws Error(kInvalidArgument) that names the first one that was given.
+void check_no_plan_arguments(const CLI::App& verb);
+
 // What is not given: the free disk of this folder, half of the memory that this process may use.
 PlanOptions plan_options(const CLI::App& verb, const PlanArguments& arguments);
 

@@ -28,7 +28,7 @@ struct Options {
 
 ordered_json json_of(const std::vector<MeasuredStrategy>& measured) {
   ordered_json rows = ordered_json::array();
-  for (const MeasuredStrategy& m : measured)
+  for (const MeasuredStrategy& m : measured) {
     rows.push_back({{"cut", m.predicted.cut},
                     {"cut_name", m.predicted.cut_name},
                     {"codec", to_string(m.predicted.codec)},
@@ -38,24 +38,32 @@ ordered_json json_of(const std::vector<MeasuredStrategy>& measured) {
                     {"epoch_s", m.epoch_s},
                     {"total_s", m.total_s},
                     {"predicted_total_s", m.predicted.total_s}});
+    if (!m.money) continue;
+    rows.back()["money"] = *m.money;
+    rows.back()["predicted_money"] = *m.predicted.money;
+  }
   return rows;
 }
 
 void print(const std::vector<MeasuredStrategy>& measured) {
   std::printf("\nMeasured, in seconds:\n%-72s %9s %9s %9s %9s %10s\n", "", "build", "first",
               "epoch", "total", "predicted");
-  for (const MeasuredStrategy& m : measured)
-    std::printf("%-72s %9.3f %9.3f %9.4f %9.3f %10.3f\n", to_string(m.predicted).c_str(), m.build_s,
+  for (const MeasuredStrategy& m : measured) {
+    std::printf("%-72s %9.3f %9.3f %9.4f %9.3f %10.3f", to_string(m.predicted).c_str(), m.build_s,
                 m.first_epoch_s, m.epoch_s, m.total_s, m.predicted.total_s);
+    if (m.money) std::printf("  in money %.3g, predicted %.3g", *m.money, *m.predicted.money);
+    std::printf("\n");
+  }
   const auto best = std::min_element(
       measured.begin(), measured.end(),
-      [](const MeasuredStrategy& a, const MeasuredStrategy& b) { return a.total_s < b.total_s; });
+      [](const MeasuredStrategy& a, const MeasuredStrategy& b) { return a.cost() < b.cost(); });
+  const bool money = best->money.has_value();
   if (best == measured.begin())
-    std::printf("The choice is the fastest of them.\n");
+    std::printf("The choice is the %s of them.\n", money ? "cheapest" : "fastest");
   else
-    std::printf("The fastest of them is %s; the choice takes %.1f %% longer.\n",
-                to_string(best->predicted).c_str(),
-                100 * (measured.front().total_s / best->total_s - 1));
+    std::printf("The %s of them is %s; the choice takes %.1f %% %s.\n",
+                money ? "cheapest" : "fastest", to_string(best->predicted).c_str(),
+                100 * (measured.front().cost() / best->cost() - 1), money ? "more" : "longer");
 }
 
 void plan(const CLI::App& verb, const Options& options) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/machine.h"
+#include "cutwater/loader.h"
 #include "cutwater/profile.h"
 #include "pipeline_argument.h"
 #include "profile/summary.h"
@@ -41,7 +42,7 @@ void profile(const Options& options) {
     if (!progress) progress.emplace(!options.json, most);
     progress->show("profile", done);
   };
-  Profile made = make_profile(open_source(options.data), pipeline, how);
+  Profile made = make_profile(open_data(options.data), pipeline, how);
   made.data = options.data;
   if (progress) progress->clear();
   save_profile(made, options.out);
@@ -54,7 +55,8 @@ void add_profile(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
       app.add_subcommand("profile", "Measure sizes and times per sample, cut and variant");
-  verb->add_option("--data", options->data, "Folder, CSV/TSV table, or tar shards")->required();
+  verb->add_option("--data", options->data, "Folder, CSV/TSV table, tar shards, or store at cut 0")
+      ->required();
   verb->add_option("--pipeline", options->pipeline,
                    "Preset (imagenet-train, imagenet-val, imagenet…), TOML file, or text")
       ->required();

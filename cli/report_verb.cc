@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// cutwater report: a profile and its plan as one page that needs nothing but a browser.
+// cutwater report: a profile and its plan, or a plan alone, as one page that needs nothing but a
+// browser.
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cutwater/plan.h"
 #include "plan_arguments.h"
 #include "report_page.h"
+#include "source/read_file.h"
 #include "verbs.h"
 #include "write_text.h"
 
@@ -15,9 +18,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::uint64_t kMostPlanBytes = std::uint64_t{64} << 20;
+
 struct Options {
   PlanArguments plan;
-  std::string profile, output;
+  std::string input, output;
   bool json = false;
 };
 
@@ -64,7 +69,8 @@ ordered_json json_of(const Profile& profile) {
             {"warm_part_s", s.warm_part_s},
             {"warm_per_byte_s", s.warm_per_byte_s},
             {"check_per_byte_s", s.check_per_byte_s},
-            {"write_bytes_per_s", s.write_bytes_per_s}}},
+            {"write_bytes_per_s", s.write_bytes_per_s},
+            {"write_file_s", s.write_file_s}}},
           {"cuts", std::move(cuts)},
           {"bad", std::move(bad)}};
 }
@@ -103,22 +109,31 @@ std::string utf8(const std::string& text) {
   return ordered_json::parse(quoted).get<std::string>();
 }
 
-std::string page(const Profile& profile, const Plan& plan) {
+std::string page(const std::optional<Profile>& profile, const Plan& plan) {
   const ordered_json data = {{"version", CUTWATER_VERSION},
-                             {"profile", json_of(profile)},
+                             {"profile", profile ? json_of(*profile) : ordered_json()},
                              {"plan", ordered_json::parse(to_json(plan))}};
   std::string html(kReportPage);
   const auto put = [&](const std::string& mark, const std::string& text) {
     html.replace(html.find(mark), mark.size(), text);
   };
-  put("%WORDS%", escaped(utf8(explain(plan))));
+  // From the last mark to the first: what is put in may look like a mark.
   put("%DATA%", script_safe(data.dump(-1, ' ', false, ordered_json::error_handler_t::replace)));
+  put("%WORDS%", escaped(utf8(explain(plan))));
   return html;
 }
 
 void report(const CLI::App& verb, const Options& options) {
-  const Profile profile = load_profile(options.profile);
-  const Plan plan = make_plan(profile, plan_options(verb, options.plan));
+  std::optional<Profile> profile;
+  Plan plan;
+  std::error_code ignored;  // what cannot be looked at is no file here, and no profile either
+  if (std::filesystem::is_regular_file(options.input, ignored)) {
+    check_no_plan_arguments(verb);
+    plan = plan_from_json(File::open(options.input).text(kMostPlanBytes));
+  } else {
+    profile = load_profile(options.input);
+    plan = make_plan(*profile, plan_options(verb, options.plan));
+  }
   const std::string html = page(profile, plan);
   write_text(options.output, html);
   if (options.json)
@@ -135,8 +150,10 @@ void report(const CLI::App& verb, const Options& options) {
 
 void add_report(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("report", "A profile and its plan as one page for a browser");
-  verb->add_option("profile", options->profile, "Folder that cutwater profile wrote")->required();
+  CLI::App* verb = app.add_subcommand("report", "A profile or a plan as one page for a browser");
+  verb->add_option("input", options->input,
+                   "Folder that cutwater profile wrote, or file that cutwater plan wrote")
+      ->required();
   verb->add_option("-o,--output", options->output, "The page to write, such as report.html")
       ->required();
   add_plan_arguments(*verb, options->plan);

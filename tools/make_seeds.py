@@ -204,7 +204,13 @@ def profiles() -> Seeds:
         **{"data_samples": 10, "samples": 2, "seconds": 12, "threads": 2, "relative_error": 0.25},
         **{"reads_files": False, "engine_s": 10, "memory_bytes_per_s": 9, "consumer_samples_per_s": None},
         "fresh_memory_bytes_per_s": 9,
-        "storage": {**storage, "warm_per_byte_s": 7, "check_per_byte_s": 8, "write_bytes_per_s": 13},
+        "storage": {
+            **storage,
+            "warm_per_byte_s": 7,
+            "check_per_byte_s": 8,
+            "write_bytes_per_s": 13,
+            "write_file_s": 14,
+        },
         "cuts": [
             {"cut": k, "name": name, "after": name if k else None, "stable": k < 2} for k, name in enumerate(names)
         ],

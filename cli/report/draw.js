@@ -48,7 +48,7 @@ function drawChoice() {
   at("headline").textContent = `Best for ${epochsWord(plan.epochs)}: ${article}${words(s).replace(/^[A-Z]/, (c) => c.toLowerCase())}`;
   at("about").append(
     `${plan.data ? `${plan.data}: ` : ""}${plan.samples.toLocaleString("en")} samples, `, element("code", {}, plan.pipeline),
-    `. Predicted from a profile of ${profile.profiled} samples, for ${plan.budget.threads} threads` +
+    `. Predicted${profile ? ` from a profile of ${profile.profiled} samples` : ""}, for ${plan.budget.threads} threads` +
       `${plan.budget.memory_bytes === null ? "" : `, ${size(plan.budget.memory_bytes)} of memory`}` +
       `${plan.budget.disk_bytes === null ? "" : `, ${size(plan.budget.disk_bytes)} of disk`}.`);
   const figures = [["in all", duration(s.total_s)]];

@@ -86,15 +86,18 @@ function drawTables() {
   ], plan.what_if, {rowClass: (w) => (w.differs ? "differs" : "")}));
 }
 
-function drawMachine() {
+function drawResources() {
   const names = {cpu: "threads", memory: "memory budget", disk: "disk budget"};
   for (const [name, {use, price}] of Object.entries(plan.resources)) {
     if (use === 0 && !(price > 0)) continue;
     const space = name === "memory" || name === "disk";
     const fill = element("i", {style: `width: ${Math.min(100, use * 100)}%`});
-    const text = `${space ? `${percent(use)} of the budget` : `busy ${percent(use)} of the time`}${price > 0 ? `; 10 % more would save ${duration(price)}` : ""}`;
+    const text = `${space ? `${percent(use)} of the budget` : `busy ${percent(use)} of the time`}${price > 0 ? `; 10 % more would save ${plan.choice.money === undefined ? duration(price) : `${+price.toPrecision(3)} in money`}` : ""}`;
     at("resources").append(element("div", {class: `meter ${name === plan.bound_by ? "bound" : ""}`}, element("span", {}, names[name] ?? name), element("div", {class: "track", "aria-hidden": "true"}, fill), element("span", {}, text)));
   }
+}
+
+function drawMachine() {
   const {storage} = profile, cold = ([reads, bytes]) => (reads > 0 || bytes > 0 ? `${reads > 0 ? `${number(reads)} reads/s, ` : ""}${rate(bytes)}` : "not measured");
   const rows = [
     ["threads", String(profile.threads)],
@@ -105,6 +108,7 @@ function drawMachine() {
     ["each warm byte", storage.warm_per_byte_s > 0 ? rate(1 / storage.warm_per_byte_s) : "not measured"],
     ["checking a store's bytes, a thread", storage.check_per_byte_s > 0 ? rate(1 / storage.check_per_byte_s) : "not measured"],
     ["writing", rate(storage.write_bytes_per_s)],
+    ["a small file until it is on the disk", duration(storage.write_file_s)],
     ["copying in memory, a thread", rate(profile.memory_bytes_per_s)],
     ["engine, a sample", duration(profile.engine_s)],
     ["consumer", plan.budget.consumer_samples_per_s ? `${number(plan.budget.consumer_samples_per_s)} samples/s` : "not given"],
@@ -118,12 +122,17 @@ function drawMachine() {
 }
 
 drawChoice();
-drawPipeline();
-drawCuts();
 drawPlane();
 drawEpochs();
 drawTables();
-drawMachine();
+drawResources();
+if (profile) {
+  drawPipeline();
+  drawCuts();
+  drawMachine();
+} else {
+  document.querySelectorAll(".of-profile").forEach((part) => part.remove());
+}
 at("footer").textContent = `Made by cutwater ${version}. Predictions: how they are made is in docs/plan.md.`;
 at("page").hidden = false;
 // On paper there is nothing to unfold.

@@ -43,9 +43,12 @@ struct Prices {
   bool operator==(const Prices&) const = default;
 };
 
+// What so many bytes on disk and seconds of all threads cost.
+double money_of(const Prices& prices, double disk_bytes, double seconds, double threads);
+
 struct PlanOptions {
   Policy policy = Policy::kAuto;
-  std::int64_t epochs = 10;
+  std::int64_t epochs = 10;                           // up to a million
   std::optional<std::uint64_t> disk_bytes = {};       // of a store; unset: no limit
   std::optional<std::uint64_t> memory_bytes = {};     // of caches, the page cache included
   std::optional<int> threads = {};                    // unset: the profile's
@@ -68,7 +71,7 @@ struct Strategy {
   double first_epoch_s = 0;  // of the training's first epoch, after the build
   double epoch_s = 0;        // each later one
   double total_s = 0;        // build and all epochs
-  // Were the store written during the first epoch: total_s then. Not ranked; 0 but for stores.
+  // Were the store a by-product of the first epoch: total_s then. Not ranked; 0 but for stores.
   double by_product_total_s = 0;
   double samples_per_s = 0;  // in later epochs
   double disk_bytes = 0, memory_bytes = 0;
@@ -98,8 +101,8 @@ struct RefusedCodec {
 struct ResourceUse {
   std::string name;  // cpu, storage, consumer: busy some of the time; memory, disk: budgets
   double use = 0;    // the share of the time of later epochs, or of the budget
-  // Seconds of total_s that ten percent more of it would save, the choice made anew. Unset: the
-  // resource has no limit or no known rate.
+  // Seconds of total_s that ten percent more of it would save, the choice made anew; with prices,
+  // money. Unset: the resource has no limit or no known rate.
   std::optional<double> price = {};
 
   bool operator==(const ResourceUse&) const = default;

@@ -53,6 +53,7 @@ struct StorageProfile {
   double warm_per_byte_s = 0;
   double write_bytes_per_s = 0;
   double check_per_byte_s = 0;  // of a thread, to check the checksum of what was just read
+  double write_file_s = 0;      // on the wall, until a small new file is on the device
 };
 
 struct Profile {
@@ -70,7 +71,7 @@ struct Profile {
   double fresh_memory_bytes_per_s = 0;  // the same into memory that nobody has used before
   double engine_s = 0;                  // of a thread, per sample, besides reading and ops
   std::optional<double> consumer_samples_per_s;
-  int threads = 1;
+  int threads = 1;     // asked for; no more than there are samples have measured
   double seconds = 0;  // that the profile took
 };
 
@@ -79,7 +80,7 @@ struct ProfileOptions {
   // and at most 1 % of the data set or 256, whichever is more.
   std::optional<std::int64_t> samples = {};
   double max_seconds = 120;         // of some samples at least the profile is made, however short
-  std::optional<int> threads = {};  // unset: the cores of this process's affinity mask
+  std::optional<int> threads = {};  // unset: the cores this process may use
   std::uint64_t seed = 0;           // which samples are drawn
   std::optional<double> consumer_samples_per_s = {};
   // Called by the calling thread some times a second; what it throws ends the work.

@@ -2,8 +2,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 
 #include <limits>
+#include <tuple>
 
 #include "bind.h"
 #include "cutwater/plan.h"
@@ -13,8 +15,8 @@ namespace {
 
 Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs,
           std::optional<std::uint64_t> disk, std::optional<std::uint64_t> memory,
-          std::optional<int> threads, std::optional<double> consumer,
-          const std::string& page_cache) {
+          std::optional<int> threads, std::optional<double> consumer, const std::string& page_cache,
+          std::optional<std::tuple<double, double, double>> prices) {
   PlanOptions options;
   options.policy = policy_named(policy);
   options.epochs = epochs;
@@ -23,6 +25,10 @@ Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs
   options.threads = threads;
   options.consumer_samples_per_s = consumer;
   options.residency = residency_named(page_cache);
+  if (prices) {
+    const auto& [disk_gb_month, core_hour, months] = *prices;
+    options.prices = Prices{disk_gb_month, core_hour, months};
+  }
   const nb::gil_scoped_release released;
   return make_plan(profile, options);
 }
@@ -41,7 +47,7 @@ void bind_plan(nb::module_& m) {
           nb::arg("rows").none());
   m.def("make_plan", &made, nb::arg("profile"), nb::arg("policy"), nb::arg("epochs"),
         nb::arg("disk").none(), nb::arg("memory").none(), nb::arg("threads").none(),
-        nb::arg("consumer").none(), nb::arg("page_cache"));
+        nb::arg("consumer").none(), nb::arg("page_cache"), nb::arg("prices").none());
 }
 
 }  // namespace cutwater::python

@@ -23,7 +23,9 @@ NB_MODULE(_core, m) {
   m.def("simd_levels", &cutwater::simd_levels, "SIMD levels of this processor, best first.");
   m.def(
       "parse_bytes",
-      [](const char* what, const char* text) { return cutwater::parse_bytes(what, text); },
-      nanobind::arg("what"), nanobind::arg("text"),
+      [](const char* what, const char* text, std::uint64_t least) {
+        return cutwater::parse_bytes(what, text, least);
+      },
+      nanobind::arg("what"), nanobind::arg("text"), nanobind::arg("least") = 1,
       "Number of bytes that a size such as '8GiB' stands for.");
 }

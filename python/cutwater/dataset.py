@@ -48,11 +48,13 @@ def whole_number(name: str, value: Any, least: int, greatest: int) -> int:
     return number
 
 
-def bytes_number(name: str, value: int | str | None) -> int | None:
+def bytes_number(name: str, value: int | str | None, least: int = 1) -> int | None:
     """A number of bytes, also from text such as "2GiB"."""
     if value is None:
         return None
-    return _core.parse_bytes(name, value) if isinstance(value, str) else whole_number(name, value, 1, 2**62)
+    if isinstance(value, str):
+        return _core.parse_bytes(name, value, least)
+    return whole_number(name, value, least, 2**62)
 
 
 def _named_labels(what: str, count: int, labels: Sequence[int | str] | None) -> tuple[list[int], list[str]]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from cutwater import _core
 from cutwater.dataset import PathLike, bytes_number, whole_number
-from cutwater.errors import WrongType
+from cutwater.errors import InvalidArgument, WrongType
 from cutwater.profiling import Profile
 
 _ROWS = 12
@@ -60,34 +60,47 @@ def plan(
     *,
     policy: Literal["auto", "none", "presto"] = "auto",
     epochs: int = 10,
+    cache: int | str | None = None,
     disk: int | str | None = None,
-    memory: int | str | None = None,
     num_workers: int | None = None,
     consumer: float | None = None,
     page_cache: Literal["fits", "warm", "cold"] = "fits",
+    price_disk: float | None = None,
+    price_core_hour: float | None = None,
+    months: float | None = None,
 ) -> Plan:
     """Decides which cut to prepare once, in which codec and where, so that all epochs are finished soonest.
 
     profile: a Profile, or the folder of one.
     policy: "none" prepares nothing; "presto" prepares one cut of all samples; "auto" is the best of them.
     epochs: that training will take.
-    disk, memory: for a store, and for caches with the page cache, in bytes or as "500GB"; no limit if not given.
+    cache: memory for caches, the page cache included, in bytes or as "64GB"; no limit if not given.
+    disk: for a store, likewise.
     num_workers: threads; the profile's if not given.
     consumer: samples per second that training can take.
     page_cache: it holds what "fits" the memory, is "warm" with all data from the start, or stays "cold".
+    price_disk, price_core_hour: money for a GB on disk and a month, and for a core and an hour: with one of them,
+        the choice is the cheapest instead of the fastest.
+    months: that a store is kept; 1 if not given.
     """
     if not isinstance(profile, (Profile, str, os.PathLike)):
         raise WrongType(f"profile must be a cutwater.Profile or the folder of one, got {type(profile).__name__}")
+    prices = None
+    if price_disk is not None or price_core_hour is not None:
+        prices = (float(price_disk or 0), float(price_core_hour or 0), 1.0 if months is None else float(months))
+    elif months is not None:
+        raise InvalidArgument("months goes with price_disk or price_core_hour: without prices, the fastest is chosen")
     measured = profile if isinstance(profile, Profile) else Profile.load(profile)
     return Plan(
         _core.make_plan(
             measured._core,
             policy,
-            whole_number("epochs", epochs, 1, 2**31),
-            bytes_number("disk", disk),
-            bytes_number("memory", memory),
+            whole_number("epochs", epochs, 1, 1_000_000),
+            bytes_number("disk", disk, 0),
+            bytes_number("cache", cache, 0),
             None if num_workers is None else whole_number("num_workers", num_workers, 1, 1024),
             None if consumer is None else float(consumer),
             page_cache,
+            prices,
         )
     )

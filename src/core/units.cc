@@ -26,14 +26,14 @@ double unit_bytes(std::string unit) {
 
 }  // namespace
 
-std::uint64_t parse_bytes(std::string_view what, std::string_view text) {
+std::uint64_t parse_bytes(std::string_view what, std::string_view text, std::uint64_t least) {
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string unit;
   for (const char* c = read.ptr; c != text.data() + text.size(); ++c)
     if (*c != ' ') unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
   const double bytes = number * unit_bytes(unit);
-  if (read.ec != std::errc{} || !(bytes >= 1) || bytes > 9e18)
+  if (read.ec != std::errc{} || !(bytes >= static_cast<double>(least)) || bytes > 9e18)
     throw Error(
         Code::kInvalidArgument,
         std::string(what) + " must be a size like 8GiB or 500MB, got '" + std::string(text) + "'");

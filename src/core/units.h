@@ -9,8 +9,8 @@
 namespace cutwater {
 
 // "8GiB", "500 MB", "64k", "1024": binary units with an i, decimal ones without. Throws
-// Error(kInvalidArgument) that names `what`.
-std::uint64_t parse_bytes(std::string_view what, std::string_view text);
+// Error(kInvalidArgument) that names `what`, also for less than `least`.
+std::uint64_t parse_bytes(std::string_view what, std::string_view text, std::uint64_t least = 1);
 
 std::string bytes_text(std::uint64_t bytes);  // "1.5 GiB"
 

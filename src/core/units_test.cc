@@ -33,6 +33,7 @@ TEST(Units, ReadsSizesAsPeopleWriteThem) {
   };
   for (const auto& [text, bytes] : table)
     EXPECT_EQ(parse_bytes("memory_limit", text), bytes) << text;
+  EXPECT_EQ(parse_bytes("disk", "0 GB", 0), 0);  // where nothing is something, too
 }
 
 TEST(Units, RefusesEverythingElseByName) {

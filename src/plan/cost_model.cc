@@ -14,6 +14,13 @@ namespace {
 // What a sample of a store takes beside its bytes: tar and .npy headers, padding, its label and
 // its row of the index.
 constexpr double kStoreBytesPerSample = 2048;
+// What materialize() does beside making samples and writing them (src/store/materialize.cc). One
+// thread makes some on trial, and writes a sixteenth of the store, at most so much, to see how long
+// that takes. Then every shard, and the list of what is in it, is waited for until it is on the
+// disk; so are the request, the trial, the index and meta.json.
+constexpr double kTrials = 32, kTrialBytes = 8 << 20;
+constexpr double kShardBytes = 256 << 20, kLeastShards = 16;
+constexpr double kFilesPerShard = 2, kOtherFiles = 4;
 
 double mean(const std::vector<double>& column, std::size_t samples, const std::string& what) {
   if (column.size() != samples)
@@ -24,7 +31,11 @@ double mean(const std::vector<double>& column, std::size_t samples, const std::s
     if (!std::isfinite(value) || value < 0)
       throw Error(Code::kInvalidArgument,
                   "the profile has " + std::to_string(value) + " among its " + what);
-  return std::accumulate(column.begin(), column.end(), 0.0) / static_cast<double>(samples);
+  const double found =
+      std::accumulate(column.begin(), column.end(), 0.0) / static_cast<double>(samples);
+  if (!std::isfinite(found))
+    throw Error(Code::kInvalidArgument, "the mean of the profile's " + what + " is not finite");
+  return found;
 }
 
 CutMeans means_of(const CutProfile& cut, std::size_t samples) {
@@ -72,6 +83,11 @@ void add_bends(const Load& a, const Load& b, double most, std::vector<double>& s
 }
 
 }  // namespace
+
+double money_of(const Prices& prices, double disk_bytes, double seconds, double threads) {
+  return disk_bytes * 1e-9 * prices.disk_gb_month * prices.months +
+         seconds / 3600 * threads * prices.core_hour;
+}
 
 double Load::longest() const { return *std::max_element(seconds.begin(), seconds.end()); }
 
@@ -152,8 +168,13 @@ void CostModel::finish(Strategy& strategy, const Load& first, const Load& later,
   strategy.samples_per_s = per(samples_, strategy.epoch_s);
   strategy.bound_by = later.bound_by();
   if (c.prices)
-    strategy.money = strategy.disk_bytes * 1e-9 * c.prices->disk_gb_month * c.prices->months +
-                     strategy.total_s / 3600 * c.threads * c.prices->core_hour;
+    strategy.money = money_of(*c.prices, strategy.disk_bytes, strategy.total_s, c.threads);
+  for (const double found : {strategy.total_s, strategy.samples_per_s, strategy.disk_bytes,
+                             strategy.memory_bytes, strategy.money.value_or(0)})
+    if (!std::isfinite(found))
+      throw Error(Code::kInvalidArgument,
+                  "the profile's figures are beyond all measure: " + to_string(strategy) +
+                      " comes to " + std::to_string(found) + "; profile again");
 }
 
 Strategy CostModel::unprepared(const Circumstances& c, Load& later) const {
@@ -168,6 +189,53 @@ Strategy CostModel::unprepared(const Circumstances& c, Load& later) const {
   return strategy;
 }
 
+// A sample that is made so, and then written to a shard. The device reads the source and writes the
+// store; a thread waits for what it writes, and reckons two checksums of it.
+Load CostModel::written(Load made, const VariantMeans& variant, const Circumstances& c) const {
+  const double bytes = variant.bytes + kStoreBytesPerSample;
+  const double write_s = per(bytes, c.write_bytes_per_s);
+  const double each_shard =
+      std::clamp(std::floor(kShardBytes / bytes), 1.0, std::ceil(samples_ / kLeastShards));
+  const double files_s = kFilesPerShard * storage_.write_file_s / each_shard;
+  made.seconds[Load::kCpu] +=
+      (2 * bytes * storage_.check_per_byte_s + write_s + files_s) / c.threads;
+  made.seconds[Load::kBytes] += write_s;
+  made.seconds[Load::kConsumer] = 0;
+  return made;
+}
+
+// What materialize() takes once, before the first shard and after the last one.
+double CostModel::once_s(double make_s, const VariantMeans& variant, const Circumstances& c) const {
+  const double all_bytes = samples_ * (variant.bytes + kStoreBytesPerSample);
+  return std::min(kTrials, samples_) * make_s +
+         per(std::min(all_bytes / 16, kTrialBytes), c.write_bytes_per_s) +
+         kOtherFiles * storage_.write_file_s;
+}
+
+// The first epoch spools its samples as they are at the cut. While the second reads the spool, the
+// store is written from it, too; without a second epoch, that is waited for.
+double CostModel::by_product_s(const CutMeans& cut, const VariantMeans& variant, double epoch_s,
+                               const Circumstances& c) const {
+  Load first = from_source(cut.prefix_s + cut.first_s, source_cold(1, 0, true, c), c);
+  first.seconds[Load::kBytes] += per(cut.bytes, c.write_bytes_per_s);
+  const double read_s = storage_.warm_part_s + cut.bytes * storage_.warm_per_byte_s;
+  const bool cold = c.residency == Residency::kCold ||
+                    (c.residency == Residency::kFits && samples_ * cut.bytes > c.memory_bytes);
+  const auto from_spool = [&](double cpu_s) {
+    Load load = delivered(read_s + cpu_s, c);
+    if (cold) load.seconds[Load::kReads] = per(1, c.cold.reads_per_s);
+    if (cold) load.seconds[Load::kBytes] = per(cut.bytes, c.cold.bytes_per_s);
+    return load;
+  };
+  Load second = written(from_spool(variant.encode_s), variant, c);
+  if (c.epochs > 1) {
+    const Load epoch = from_spool(cut.finish_s);
+    for (std::size_t r = 0; r < second.seconds.size(); ++r) second.seconds[r] += epoch.seconds[r];
+  }
+  return samples_ * (first.longest() + second.longest()) +
+         once_s(read_s + variant.encode_s, variant, c) + std::max(c.epochs - 2, 0.0) * epoch_s;
+}
+
 Strategy CostModel::store(const CutMeans& cut, const VariantMeans& variant, bool page_cache,
                           const Circumstances& c, Load& later) const {
   Strategy strategy;
@@ -179,15 +247,9 @@ Strategy CostModel::store(const CutMeans& cut, const VariantMeans& variant, bool
   strategy.disk_bytes = samples_ * (variant.bytes + kStoreBytesPerSample);
   if (page_cache) strategy.memory_bytes = strategy.disk_bytes;
 
-  // Reading the source and writing the store are the same device's work.
-  const auto writing = [&](Load load) {
-    load.seconds[Load::kBytes] += per(variant.bytes + kStoreBytesPerSample, c.write_bytes_per_s);
-    return load;
-  };
-  const bool cold = source_cold(1, 0, true, c);
-  Load build = writing(from_source(cut.prefix_s + variant.encode_s, cold, c));
-  build.seconds[Load::kConsumer] = 0;
-  strategy.build_s = samples_ * build.longest();
+  const double make_s = cut.prefix_s + variant.encode_s;
+  const Load build = written(from_source(make_s, source_cold(1, 0, true, c), c), variant, c);
+  strategy.build_s = once_s(source_read_s() + make_s, variant, c) + samples_ * build.longest();
 
   const auto from_store = [&](double rest_s) {
     Load load = delivered(store_read_s(variant.bytes) + variant.decode_s + rest_s, c);
@@ -199,8 +261,7 @@ Strategy CostModel::store(const CutMeans& cut, const VariantMeans& variant, bool
   };
   later = from_store(cut.finish_s);
   finish(strategy, from_store(cut.first_s), later, c);
-  const Load both = writing(from_source(cut.prefix_s + variant.encode_s + cut.first_s, cold, c));
-  strategy.by_product_total_s = samples_ * both.longest() + (c.epochs - 1) * strategy.epoch_s;
+  strategy.by_product_total_s = by_product_s(cut, variant, strategy.epoch_s, c);
 
   if (strategy.disk_bytes > c.disk_bytes)
     strategy.why_not = needs(strategy.disk_bytes, "disk", c.disk_bytes);

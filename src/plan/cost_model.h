@@ -66,6 +66,10 @@ class CostModel {
   Load delivered(double cpu_s, const Circumstances& c) const;
   bool source_cold(double share, double other_bytes, bool first, const Circumstances& c) const;
   Load from_source(double cpu_s, bool cold, const Circumstances& c) const;
+  Load written(Load made, const VariantMeans& variant, const Circumstances& c) const;
+  double once_s(double make_s, const VariantMeans& variant, const Circumstances& c) const;
+  double by_product_s(const CutMeans& cut, const VariantMeans& variant, double epoch_s,
+                      const Circumstances& c) const;
   void finish(Strategy& strategy, const Load& first, const Load& later,
               const Circumstances& c) const;
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 constexpr double kTie = 0.01;              // as good as equal: the simpler one is taken
-constexpr double kMostEpochs = 1'000'000;  // the search for another choice ends there
+constexpr double kMostEpochs = 1'000'000;  // of a plan; the search for another choice ends there
 constexpr double kMore = 1.1;              // of a resource, to price it
 
 struct Ranking {
@@ -36,8 +36,6 @@ Circumstances circumstances(const Profile& profile, const PlanOptions& options) 
   c.disk_bytes = limit(options.disk_bytes);
   c.memory_bytes = limit(options.memory_bytes);
   c.cold = profile.storage.cold_random;
-  // Random reads are no faster than sequential ones.
-  if (!(c.cold.bytes_per_s > 0)) c.cold.bytes_per_s = profile.storage.cold_sequential.bytes_per_s;
   c.write_bytes_per_s = profile.storage.write_bytes_per_s;
   const auto& consumer = options.consumer_samples_per_s ? options.consumer_samples_per_s
                                                         : profile.consumer_samples_per_s;
@@ -51,7 +49,8 @@ void check(const PlanOptions& options) {
   const auto refuse = [](const std::string& what, const Value& value) {
     throw Error(Code::kInvalidArgument, what + ", got " + to_text(value));
   };
-  if (options.epochs < 1) refuse("epochs must be at least 1", Value{options.epochs});
+  if (options.epochs < 1 || static_cast<double>(options.epochs) > kMostEpochs)
+    refuse("epochs must be in 1..1000000", Value{options.epochs});
   if (options.threads && *options.threads < 1)
     refuse("threads must be at least 1", Value{std::int64_t{*options.threads}});
   if (const auto& rate = options.consumer_samples_per_s; rate && !(*rate > 0 && *rate < kUnlimited))
@@ -217,7 +216,7 @@ class Planner {
 
   template <class Change>
   double saved(const Change& change) const {
-    return choice().total_s - changed(change).strategies.front().total_s;
+    return cost(choice()) - cost(changed(change).strategies.front());
   }
 
   static double taken(double bytes, double of) {
@@ -302,14 +301,14 @@ Plan make_plan(const Profile& profile, const PlanOptions& options) {
   if (presto) plan.refused = refused_codecs(model);
   plan.resources = planner.resources();
   plan.what_if = planner.what_if();
-  put_into_words(plan,
-                 {.draws_first = model.cuts().size() == 1,
-                  .bad_samples = profile.bad.size(),
-                  .cold_unknown = !(base.cold.reads_per_s > 0) && !(base.cold.bytes_per_s > 0),
-                  .write_unknown = !(base.write_bytes_per_s > 0),
-                  .profile_threads = profile.threads,
-                  .relative_error = profile.relative_error,
-                  .unprepared = ranking.unprepared});
+  put_into_words(plan, {.draws_first = model.cuts().size() == 1 && profile.cuts.size() > 1,
+                        .bad_samples = profile.bad.size(),
+                        .cold_reads_unknown = !(base.cold.reads_per_s > 0),
+                        .cold_bytes_unknown = !(base.cold.bytes_per_s > 0),
+                        .write_unknown = !(base.write_bytes_per_s > 0),
+                        .profile_threads = profile.threads,
+                        .relative_error = profile.relative_error,
+                        .unprepared = ranking.unprepared});
   return plan;
 }
 

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "core/test_ops.h"
 #include "cutwater/error.h"
 #include "plan/test_profiles.h"
 
@@ -18,6 +20,7 @@ using testing::Contains;
 using testing::Each;
 using testing::Field;
 using testing::HasSubstr;
+using testing::Not;
 using testing::ThrowsMessage;
 
 const Strategy* find(const Plan& plan, const std::string& cut, const std::string& codec,
@@ -44,21 +47,21 @@ TEST(Plan, GoldenFigures) {
   const Plan plan = make_plan(simple(), options);
   EXPECT_EQ(plan.choice.cut_name, "small");
   EXPECT_EQ(plan.choice.place, Place::kStore);
-  EXPECT_DOUBLE_EQ(plan.choice.build_s, 20);
+  EXPECT_DOUBLE_EQ(plan.choice.build_s, 20 + 32 * 0.020);  // with some on trial
   EXPECT_DOUBLE_EQ(plan.choice.first_epoch_s, 1);
   EXPECT_DOUBLE_EQ(plan.choice.epoch_s, 1);
-  EXPECT_DOUBLE_EQ(plan.choice.total_s, 30);
+  EXPECT_DOUBLE_EQ(plan.choice.total_s, 30.64);
   EXPECT_DOUBLE_EQ(plan.choice.by_product_total_s, 21 + 9);
   EXPECT_DOUBLE_EQ(plan.choice.samples_per_s, 1000);
   EXPECT_DOUBLE_EQ(plan.choice.disk_bytes, 1000 * (1e5 + 2048));
-  EXPECT_EQ(plan.choice.break_even_epochs, 3);  // 23 s against 30; after 2, 22 against 20
+  EXPECT_EQ(plan.choice.break_even_epochs, 3);  // 23.64 s against 30; after 2, 22.64 against 20
   EXPECT_EQ(plan.choice.bound_by, "cpu");
   const Strategy* unprepared = find(plan, "source", "none", Place::kNone);
   ASSERT_NE(unprepared, nullptr);
   EXPECT_DOUBLE_EQ(unprepared->total_s, 100);
   EXPECT_EQ(
       plan.reason[0],
-      "Best for 10 epochs: a store at 'small', uncompressed, read from disk, 30 s in all, 20 "
+      "Best for 10 epochs: a store at 'small', uncompressed, read from disk, 30.6 s in all, 20.6 "
       "s of them to build it. Unprepared it would be 100 s in all. It pays from 3 epochs on.");
 }
 
@@ -109,7 +112,9 @@ TEST(Plan, ThreadsReadsWritesAndTheConsumerBoundIt) {
   EXPECT_EQ(unprepared->bound_by, "storage");
   const Strategy* page = find(plan, "small", "none", Place::kStore, true);
   ASSERT_NE(page, nullptr);
-  EXPECT_DOUBLE_EQ(page->build_s, 1e9 / 1e7 + 1000 * (1e5 + 2048) / 2e6);
+  EXPECT_DOUBLE_EQ(page->build_s, 1e9 / 1e7 + 1000 * (1e5 + 2048) / 2e6 +  // storage
+                                      32 * (0.002 + 1e6 * 1e-9 + 0.020) +
+                                      1000 * (1e5 + 2048) / 16 / 2e6);
   EXPECT_DOUBLE_EQ(page->epoch_s, 1000 * (0.001 + 1e5 * 3e-9 + 0.001 + 0.001) / 4);
   const Strategy* cold = find(plan, "small", "none", Place::kStore, false);
   ASSERT_NE(cold, nullptr);
@@ -172,11 +177,26 @@ TEST(Plan, MoneyMayChooseAnother) {
   options.prices = Prices{0, 3.6, 1};  // 0.001 per second of the one thread
   const Plan seconds = make_plan(simple(), options);
   EXPECT_EQ(seconds.choice.place, Place::kStore);
-  EXPECT_DOUBLE_EQ(*seconds.choice.money, 0.030);
+  EXPECT_DOUBLE_EQ(*seconds.choice.money, 0.03064);
   options.prices = Prices{1, 3.6, 1};  // the store's 0.1 GB cost more than the 70 s it saves
   const Plan plan = make_plan(simple(), options);
   EXPECT_EQ(plan.choice.place, Place::kNone);
   EXPECT_DOUBLE_EQ(*plan.choice.money, 0.100);
+}
+
+TEST(Plan, WithPricesResourcesArePricedInMoney) {
+  PlanOptions options;
+  options.policy = Policy::kNone;
+  options.consumer_samples_per_s = 10;
+  const auto price = [&](const std::string& name) {
+    for (const ResourceUse& use : make_plan(simple(), options).resources)
+      if (use.name == name) return use.price.value_or(-1);
+    return -1.0;
+  };
+  EXPECT_NEAR(price("consumer"), 1000 - 1000 / 1.1, 1e-9);
+  options.prices = Prices{0, 3.6, 1};  // 0.001 per second of the one thread
+  EXPECT_NEAR(price("consumer"), 1 - 1 / 1.1, 1e-9);
+  EXPECT_NEAR(price("cpu"), 1 - 1.1, 1e-9);  // a tenth more threads, and nothing gained
 }
 
 TEST(Plan, WhatDoesNotFitIsListedWithItsReason) {
@@ -191,10 +211,60 @@ TEST(Plan, WhatDoesNotFitIsListedWithItsReason) {
   EXPECT_THAT(plan.reason, Contains(HasSubstr("needs 102 MB of disk")));
 }
 
+// 1000 samples in 16 shards; the one thread waits for what it writes.
+TEST(Plan, AStoreIsBuiltAsMaterializeDoesIt) {
+  Profile profile = simple();
+  profile.storage.write_bytes_per_s = 1e7;
+  profile.storage.check_per_byte_s = 1e-9;
+  profile.storage.write_file_s = 0.1;
+  PlanOptions options;
+  options.memory_bytes = 0;
+  const double stored = 1e5 + 2048, write_s = stored / 1e7;
+  const auto of = [&](const Plan& plan) {
+    const Strategy* store = find(plan, "small", "none", Place::kStore);
+    return store != nullptr ? *store : Strategy();
+  };
+  const Strategy store = of(make_plan(profile, options));
+  const double each_s = write_s + 2 * stored * 1e-9 + 2 * 0.1 / 63;  // of 63 in a shard
+  const double once_s = 1000 * stored / 16 / 1e7 + 4 * 0.1;
+  EXPECT_NEAR(store.build_s, 1000 * (0.020 + each_s) + 32 * 0.020 + once_s, 1e-9);
+  // An epoch that spools 0.1 MB a sample, one that shares the thread with the writer, and others.
+  const double spool_s = 1000 * std::max(0.021, 1e5 / 1e7);
+  EXPECT_NEAR(store.by_product_total_s,
+              spool_s + 1000 * (0.001 + each_s) + once_s + 8 * store.epoch_s, 1e-9);
+  options.epochs = 1;
+  EXPECT_NEAR(of(make_plan(profile, options)).by_product_total_s, spool_s + 1000 * each_s + once_s,
+              1e-9);
+}
+
+TEST(Plan, ColdReadsThatWereNotMeasuredAreNoBound) {
+  Profile profile = simple();
+  profile.storage.cold_sequential = {1, 1};  // of another disk, perhaps
+  PlanOptions options;
+  options.policy = Policy::kNone;
+  options.residency = Residency::kCold;
+  const Plan plan = make_plan(profile, options);
+  EXPECT_DOUBLE_EQ(plan.choice.epoch_s, 10);
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("no rates of cold reads")));
+  profile.storage.cold_random = {50, 0};
+  EXPECT_THAT(make_plan(profile, options).notes,
+              Contains(HasSubstr("no rate of cold reads in bytes per second")));
+}
+
 TEST(Plan, APipelineThatDrawsFirstHasOnlyItsSourceToPrepare) {
-  const Plan plan = make_plan(test_profile(10, {{"source", 1e6, 0, 0.01}}));
+  static constexpr std::array<const OpDef*, 1> kOps = {&test::kJitter};
+  static constexpr OpTable kTable{kOps, {}};
+  const std::vector<std::uint8_t> stored(5, 1);
+  const auto plan_of = [&](const char* text) {
+    const auto source = open_memory(std::vector<std::span<const std::uint8_t>>(4, stored));
+    ProfileOptions options;
+    options.threads = 1;
+    return make_plan(make_profile(source, Pipeline::parse(text, kTable), options));
+  };
+  const Plan plan = plan_of("jitter");
   EXPECT_THAT(plan.alternatives, Each(Field(&Strategy::cut, 0)));
   EXPECT_THAT(plan.reason, Contains(HasSubstr("draws in its first op")));
+  EXPECT_THAT(plan_of("").reason, Not(Contains(HasSubstr("draws"))));  // there is no first op
 }
 
 TEST(Plan, BadSamplesAreLeftOut) {
@@ -251,7 +321,9 @@ TEST(Plan, RefusesWhatMakesNoSense) {
   using P = Profile;
   using O = PlanOptions;
   EXPECT_THAT(with([](P&, O& o) { o.epochs = 0; }),
-              ThrowsMessage<Error>("epochs must be at least 1, got 0"));
+              ThrowsMessage<Error>("epochs must be in 1..1000000, got 0"));
+  EXPECT_THAT(with([](P&, O& o) { o.epochs = 1'000'001; }),
+              ThrowsMessage<Error>("epochs must be in 1..1000000, got 1000001"));
   EXPECT_THAT(with([](P&, O& o) { o.threads = 0; }),
               ThrowsMessage<Error>("threads must be at least 1, got 0"));
   EXPECT_THAT(with([](P&, O& o) { o.consumer_samples_per_s = 0; }),
@@ -266,6 +338,15 @@ TEST(Plan, RefusesWhatMakesNoSense) {
       ThrowsMessage<Error>("the profile has 2 values of bytes at cut 'small' for 1 samples"));
   EXPECT_THAT(with([](P& p, O&) { p.cuts[0].finish_s[0] = NAN; }),
               ThrowsMessage<Error>("the profile has nan among its finish_s at cut 'source'"));
+  EXPECT_THAT(with([](P& p, O&) {
+                p.ids = {0, 1};
+                p.cuts[0].bytes = {1e308, 1e308};
+              }),
+              ThrowsMessage<Error>(HasSubstr("the mean of the profile's bytes at cut 'source'")));
+  EXPECT_THAT(with([](P& p, O&) {
+                p.storage.cold_random = {1e-308, 0};
+              }),
+              ThrowsMessage<Error>(HasSubstr("beyond all measure: unprepared")));
   EXPECT_THAT([] { policy_named("best"); },
               ThrowsMessage<Error>("policy must be one of auto, none, presto, got 'best'"));
 }

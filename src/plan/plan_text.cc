@@ -210,13 +210,22 @@ void put_into_words(Plan& plan, const PlanFacts& facts) {
   if (std::string text = impossible(plan); !text.empty()) plan.reason.push_back(std::move(text));
   if (!plan.refused.empty()) plan.reason.push_back(refused(plan));
 
-  if (facts.cold_unknown && plan.options.residency != Residency::kWarm)
+  const bool cold = plan.options.residency != Residency::kWarm;
+  if (cold && facts.cold_reads_unknown && facts.cold_bytes_unknown)
     plan.notes.push_back(
         "The profile has no rates of cold reads: storage is no bound here, first epochs are those "
         "of a warm page cache.");
+  else if (cold && (facts.cold_reads_unknown || facts.cold_bytes_unknown))
+    plan.notes.push_back(std::string("The profile has no rate of cold reads in ") +
+                         (facts.cold_bytes_unknown ? "bytes" : "reads") +
+                         " per second: storage is bound by the other rate only.");
   if (facts.write_unknown)
     plan.notes.push_back(
         "The profile has no rate of writing: a build is bound by its threads only.");
+  else if (plan.choice.place == Place::kStore)
+    plan.notes.push_back(
+        "The rate of writing is that of the folder for temporary files when the profile was made "
+        "(TMPDIR): on another disk, the store takes another time to build.");
   if (*plan.options.threads != facts.profile_threads)
     plan.notes.push_back("Profiled with " + std::to_string(facts.profile_threads) +
                          " threads, planned for " + std::to_string(*plan.options.threads) +

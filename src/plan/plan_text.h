@@ -17,9 +17,9 @@ std::string needs(double bytes, const std::string& what, double given);
 
 // What the sentences of a plan are made of besides the plan itself.
 struct PlanFacts {
-  bool draws_first = false;     // cut 0 is the only stable one
+  bool draws_first = false;     // there are ops, and cut 0 is the only stable one
   std::size_t bad_samples = 0;  // of the profiled ones
-  bool cold_unknown = false, write_unknown = false;
+  bool cold_reads_unknown = false, cold_bytes_unknown = false, write_unknown = false;
   int profile_threads = 1;
   double relative_error = 0;
   Strategy unprepared;

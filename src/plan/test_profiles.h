@@ -109,6 +109,7 @@ inline Profile random_profile(std::uint64_t seed) {
   storage.warm_part_s = between(1e-7, 1e-5);
   storage.warm_per_byte_s = between(1e-11, 1e-9);
   storage.check_per_byte_s = one_in(2) ? 0 : between(1e-11, 1e-10);
+  storage.write_file_s = one_in(2) ? 0 : between(1e-5, 1e-1);
   profile.memory_bytes_per_s = one_in(4) ? 0 : between(1e9, 1e11);
   profile.fresh_memory_bytes_per_s = one_in(4) ? 0 : between(1e8, 1e11);
   profile.engine_s = between(1e-7, 1e-5);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
+#include "core/machine.h"
 #include "cutwater/rng.h"
 #include "profile/measure.h"
 #include "profile/storage_probe.h"
@@ -23,7 +23,6 @@ constexpr double kEnough = 0.05;
 constexpr std::int64_t kLeastSamples = 16, kMostSamples = 256;
 constexpr std::size_t kGroup = 32;    // samples that are measured together
 constexpr double kSampleShare = 0.9;  // of the time; the rest is for storage and memory
-constexpr int kMostThreads = 1024;
 // A thread's books per sample besides reading and ops: a ticket, a slot, the memory gate, the hand
 // over. bench/overhead.py measures 1.8 to 2.0 us for a sample of 10 KB, its copy included; next to
 // a sample's ops it does not matter how fast exactly this machine is.
@@ -60,18 +59,20 @@ class DistinctIds {
   std::unordered_map<std::int64_t, SampleId> moved_;
 };
 
-// Half the 95 % interval of the mean, as a share of it, when these are drawn without repetition
-// from `of`.
-double relative_error(const std::vector<double>& values, std::int64_t of) {
-  const auto n = static_cast<double>(values.size()), all = static_cast<double>(of);
-  if (values.size() == static_cast<std::size_t>(of)) return 0;
+// Half the 95 % interval of the mean, as a share of it, when these and `bad` others, which have no
+// value, are drawn without repetition from `of`.
+double relative_error(const std::vector<double>& values, std::size_t bad, std::int64_t of) {
+  const std::size_t drawn = values.size() + bad;
+  if (drawn == static_cast<std::size_t>(of)) return 0;
   if (values.size() < 2) return 1;
+  const auto n = static_cast<double>(values.size());
   double sum = 0, squares = 0;
   for (const double value : values) sum += value;
   const double mean = sum / n;
   for (const double value : values) squares += (value - mean) * (value - mean);
   if (mean <= 0) return 0;
-  const double deviation = std::sqrt(squares / (n - 1) * (1 - n / all));
+  const double deviation =
+      std::sqrt(squares / (n - 1) * (1 - static_cast<double>(drawn) / static_cast<double>(of)));
   return 1.96 * deviation / std::sqrt(n) / mean;
 }
 
@@ -149,13 +150,11 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
 
   const std::int64_t most = std::min(
       source->size(), options.samples.value_or(std::max(kMostSamples, source->size() / 100)));
-  const int threads =
-      options.threads.value_or(std::max(static_cast<int>(std::thread::hardware_concurrency()), 1));
-  profile.threads = static_cast<int>(std::min<std::int64_t>(threads, most));
+  profile.threads = options.threads ? *options.threads : default_threads();
   const auto done = [&] {
     return static_cast<std::int64_t>(profile.ids.size() + profile.bad.size());
   };
-  Team team(profile.threads, [&] {
+  Team team(static_cast<int>(std::min<std::int64_t>(profile.threads, most)), [&] {
     if (options.on_progress) options.on_progress(done(), most);
   });
   Measure measure(*source, pipeline, team);
@@ -164,7 +163,8 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
   const double time = kSampleShare * options.max_seconds;
   const auto each_s = [&] { return seconds() / static_cast<double>(done()); };
   const auto enough = [&] {
-    profile.relative_error = relative_error(profile.cuts[0].finish_s, source->size());
+    profile.relative_error =
+        relative_error(profile.cuts[0].finish_s, profile.bad.size(), source->size());
     if (done() == 0) return false;
     if (done() >= most) return true;
     if (!options.samples && std::ssize(profile.ids) >= kLeastSamples &&

@@ -10,9 +10,10 @@
 #include <set>
 #include <utility>
 
+#include "core/machine.h"
 #include "core/npy.h"
 #include "cutwater/profile.h"
-#include "source/kept_file.h"
+#include "profile/new_folder.h"
 #include "source/read_file.h"
 
 namespace cutwater {
@@ -28,7 +29,6 @@ constexpr std::string_view kFormat = "cutwater profile", kMeta = "meta.json";
 constexpr std::uint64_t kMostMetaBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMostColumnBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kMostCuts = 1 << 16;
-constexpr int kMostThreads = 1024;
 
 // A file of columns, one for each cut, stable cut or variant; a row for each sample.
 struct Table {
@@ -65,12 +65,6 @@ std::vector<Table> tables_of(Profile& profile) {
 std::string file_of(std::string_view table) { return std::string(table) + ".npy"; }
 
 // ---- save
-
-void write(const fs::path& path, std::string_view bytes) {
-  if (!store_whole(path.string(), bytes, 0644))
-    throw path_error(Code::kIo, path.string(),
-                     "cannot be written; check the folder's permissions and the free space");
-}
 
 ordered_json json_of(const ReadCost& cost) {
   return {{"reads_per_s", cost.reads_per_s}, {"bytes_per_s", cost.bytes_per_s}};
@@ -120,7 +114,8 @@ ordered_json meta_of(const Profile& profile) {
             {"warm_part_s", storage.warm_part_s},
             {"warm_per_byte_s", storage.warm_per_byte_s},
             {"check_per_byte_s", storage.check_per_byte_s},
-            {"write_bytes_per_s", storage.write_bytes_per_s}}},
+            {"write_bytes_per_s", storage.write_bytes_per_s},
+            {"write_file_s", storage.write_file_s}}},
           {"cuts", cuts},
           {"variants", variants},
           {"bad", bad},
@@ -139,9 +134,7 @@ void check_folder(const fs::path& folder) {
   for (const Table& table : tables_of(nothing)) ours.push_back(file_of(table.name));
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
     const std::string name = entry.path().filename().string();
-    // What a killed save left has a few letters behind the name.
-    if (std::none_of(ours.begin(), ours.end(),
-                     [&](const std::string& known) { return name.starts_with(known); }))
+    if (std::find(ours.begin(), ours.end(), name) == ours.end())
       throw path_error(
           Code::kInvalidArgument, folder.string(),
           "has '" + name + "' in it, which is no part of a profile; give a new folder");
@@ -252,6 +245,7 @@ class Loading {
     profile.storage.warm_per_byte_s = number(storage, "warm_per_byte_s");
     profile.storage.check_per_byte_s = number(storage, "check_per_byte_s");
     profile.storage.write_bytes_per_s = number(storage, "write_bytes_per_s");
+    profile.storage.write_file_s = number(storage, "write_file_s");
     for (const ordered_json& one : list("bad"))
       profile.bad.push_back({Code::kBadSample, text(one, "reason"),
                              whole(one, "id", 0, profile.data_samples - 1), text(one, "path"),
@@ -363,18 +357,13 @@ class Loading {
 }  // namespace
 
 void save_profile(const Profile& profile, const std::string& path) {
-  const fs::path folder = path;
-  check_folder(folder);
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw_system_error(failed.value(), path, "make the folder");
-  // A profile is there when its meta.json is: first it goes, last it comes.
-  fs::remove(folder / kMeta, failed);
+  check_folder(path);
+  NewFolder folder(path);
   const auto samples = static_cast<std::int64_t>(profile.ids.size());
   std::string ids = npy_header(npy_type(DType::kI64), std::array{samples});
   ids.append(reinterpret_cast<const char*>(profile.ids.data()),
              profile.ids.size() * sizeof(std::int64_t));
-  write(folder / file_of("ids"), ids);
+  folder.write(file_of("ids"), ids);
   Profile copy = profile;
   for (const Table& table : tables_of(copy)) {
     const auto columns = static_cast<std::int64_t>(table.columns.size());
@@ -382,10 +371,11 @@ void save_profile(const Profile& profile, const std::string& path) {
     for (std::size_t row = 0; row < profile.ids.size(); ++row)
       for (const std::vector<double>* column : table.columns)
         bytes.append(reinterpret_cast<const char*>(&column->at(row)), sizeof(double));
-    write(folder / file_of(table.name), bytes);
+    folder.write(file_of(table.name), bytes);
   }
-  write(folder / kMeta,
-        meta_of(profile).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  folder.write(std::string(kMeta),
+               meta_of(profile).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  folder.put_in_place();
 }
 
 Profile load_profile(const std::string& path) { return Loading(path).load(); }

@@ -127,13 +127,20 @@ TEST(Profile, OfOneSampleAndOfEqualOnes) {
   expect_sound(one);
   EXPECT_THAT(one.ids, ElementsAre(0));
   EXPECT_EQ(one.relative_error, 0);
-  EXPECT_EQ(one.threads, 1);
+  EXPECT_EQ(one.threads, 2);  // as asked for, though one has measured
   const std::vector<std::uint8_t> same(7, 1);
   const Profile equal =
       profile_of(open_memory(std::vector<std::span<const std::uint8_t>>(40, same)),
                  "pixels(height=4, width=6)");
   expect_sound(equal);
   EXPECT_GE(equal.ids.size(), 16u);
+}
+
+TEST(Profile, WithoutThreadsHasThoseOfEveryLoader) {
+  ASSERT_EQ(::setenv("CUTWATER_THREADS", "3", 1), 0);
+  const Profile profile = make_profile(source_of(5), Pipeline::parse("jitter", kTable));
+  ::unsetenv("CUTWATER_THREADS");
+  EXPECT_EQ(profile.threads, 3);
 }
 
 TEST(Profile, ThatDrawsAtOnceHasOneStableCut) {
@@ -182,6 +189,7 @@ TEST(Profile, BadSamplesAreNamedAndLeftOut) {
     EXPECT_EQ(failure.reason, "is odd");
   }
   EXPECT_THAT(profile_table(profile), HasSubstr("is odd"));
+  EXPECT_EQ(profile.relative_error, 0);  // all of them were drawn
 }
 
 TEST(Profile, WhereAllAreBadTheFirstFailureIsThrown) {

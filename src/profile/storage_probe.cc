@@ -105,7 +105,7 @@ Rate in_flight(std::size_t count, const std::function<std::size_t(std::size_t i)
         bytes += one(i);
         ++done;
       }
-    } catch (const Error&) {
+    } catch (...) {  // nothing leaves a thread
       next = count;
     }
   };
@@ -169,9 +169,11 @@ class ColdSamples {
   Rate rate(std::size_t most) const {
     return in_flight(read_.size(), [&](std::size_t i) {
       const Opened at = open(read_[i]);
-      Buffer bytes(std::min<std::size_t>(most, at.size));
-      at.file->read(at.offset, bytes.span());
-      return bytes.size();
+      const std::size_t size = std::min<std::size_t>(most, at.size);
+      Buffer piece(std::min(size, kLarge));
+      for (std::size_t done = 0; done < size; done += piece.size())
+        at.file->read(at.offset + done, piece.span().first(std::min(piece.size(), size - done)));
+      return size;
     });
   }
 
@@ -196,6 +198,28 @@ ReadCost cold_sequential(const TemporaryFile& file) {
   cost.bytes_per_s = rate(kLarge).bytes;
   cost.reads_per_s = rate(kSmall).calls;
   return cost;
+}
+
+// On the wall, until a small new file is on the device; 0 where it cannot be written.
+double write_file() {
+  std::error_code none;
+  const std::string folder = std::filesystem::temp_directory_path(none).string();
+  if (none) return 0;
+  const std::vector<std::uint8_t> bytes(kSmall, 1);
+  std::vector<double> laps;
+  for (const auto start = Clock::now(); laps.size() < 9 && seconds_since(start) < kWriteSeconds;) {
+    std::string name = folder + "/cutwater.XXXXXX";
+    const auto lap = Clock::now();
+    const Fd fd(::mkostemp(name.data(), O_CLOEXEC));
+    if (fd.get() < 0) return 0;
+    const bool wrote =
+        ::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
+        ::fsync(fd.get()) == 0;
+    laps.push_back(seconds_since(lap));
+    ::unlink(name.c_str());
+    if (!wrote) return 0;
+  }
+  return median(laps);
 }
 
 // Of a checksum as stores have it, over bytes that were just read.
@@ -243,6 +267,7 @@ StorageProfile probe_storage(const Source& source, std::span<const SampleId> ids
                              Measure& measure) {
   StorageProfile profile;
   profile.check_per_byte_s = check_per_byte(team);
+  profile.write_file_s = write_file();
   TemporaryFile file;
   profile.write_bytes_per_s = file.write();
   if (profile.write_bytes_per_s > 0) {

@@ -66,7 +66,8 @@ std::string storage_lines(const Profile& profile) {
   };
   cold("random", storage.cold_random);
   cold("sequential", storage.cold_sequential);
-  text += "writes: " + rate(storage.write_bytes_per_s, 1e6, "MB/s") + "\n";
+  text += "writes: " + rate(storage.write_bytes_per_s, 1e6, "MB/s") +
+          format(", %.1f ms until a small file is on the disk\n", 1e3 * storage.write_file_s);
   text += "memory: " + rate(profile.memory_bytes_per_s, 1e9, "GB/s") + " copied by each of " +
           std::to_string(profile.threads) + " threads, " +
           rate(profile.fresh_memory_bytes_per_s, 1e9, "GB/s") + " into fresh memory\n";
@@ -154,9 +155,9 @@ std::string profile_json(const Profile& profile) {
         {"check_per_byte_s", storage.check_per_byte_s},
         {"cold_random", json_of(storage.cold_random)},
         {"cold_sequential", json_of(storage.cold_sequential)},
-        {"write_bytes_per_s", storage.write_bytes_per_s > 0
-                                  ? ordered_json(storage.write_bytes_per_s)
-                                  : ordered_json()}}},
+        {"write_bytes_per_s",
+         storage.write_bytes_per_s > 0 ? ordered_json(storage.write_bytes_per_s) : ordered_json()},
+        {"write_file_s", storage.write_file_s}}},
       {"memory_bytes_per_s", profile.memory_bytes_per_s},
       {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
       {"engine_s", profile.engine_s},

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ def test_json_has_what_it_promises(profile: Path) -> None:
 
 
 def test_python_and_the_command_agree(profile: Path, tmp_path: Path) -> None:
-    from_python = cw.plan(profile, epochs=7, disk="1GB", memory="2GB", num_workers=3, consumer=1000, page_cache="warm")
-    options = ["--epochs", 7, "--disk", "1GB", "--memory", "2GB", "--threads", 3, "--consumer", 1000]
+    from_python = cw.plan(profile, epochs=7, disk="1GB", cache="2GB", num_workers=3, consumer=1000, page_cache="warm")
+    options = ["--epochs", 7, "--disk", "1GB", "--cache", "2GB", "--threads", 3, "--consumer", 1000]
     written = tmp_path / "plan.json"
     from_command = plan_json(profile, *options, "--page-cache", "warm", "-o", written)
     assert from_python.to_dict() == from_command == json.loads(written.read_text())
@@ -72,6 +73,20 @@ def test_policies_and_prices(profile: Path) -> None:
     assert dear["choice"]["place"] != "store"
     assert dear["choice"]["money"] > 0
     assert dear["budget"]["prices"] == {"disk_gb_month": 1e12, "core_hour": 1, "months": 3}
+    likewise = cw.plan(profile, epochs=100_000, price_disk=1e12, price_core_hour=1, months=3).to_dict()
+    assert likewise["budget"]["prices"] == dear["budget"]["prices"]
+    assert cw.plan(profile, price_core_hour=2).to_dict()["budget"]["prices"]["months"] == 1
+    with pytest.raises(cw.InvalidArgument, match="months goes with price_disk or price_core_hour"):
+        cw.plan(profile, months=2)
+
+
+def test_a_budget_may_be_nothing(profile: Path) -> None:
+    for plan in (
+        plan_json(profile, "--epochs", 100_000, "--disk", 0, "--memory", "0"),
+        cw.plan(profile, epochs=100_000, disk=0, cache="0MB").to_dict(),
+    ):
+        assert (plan["budget"]["disk_bytes"], plan["budget"]["memory_bytes"]) == (0, 0)
+        assert plan["choice"]["place"] == "none"
 
 
 def test_the_table_is_short_unless_asked(profile: Path) -> None:
@@ -98,14 +113,28 @@ def test_the_best_are_run_for_real(profile: Path, tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []  # nothing stays
     told = command("plan", "--profile", profile, "--measure", 2).stdout
     assert "Measured, in seconds:" in told
+    assert "est of them" in told
+    for row in plan_json(profile, "--measure", 2, "--price-core-hour", 3600, "--threads", 2)["measured"]:
+        assert row["money"] == pytest.approx(2 * row["total_s"])
+        assert row["predicted_money"] == pytest.approx(2 * row["predicted_total_s"])
 
 
-def test_a_pipeline_that_draws_first(photos: Path) -> None:
+def test_other_data_are_not_measured(profile: Path, photos: Path, tmp_path: Path) -> None:
+    shutil.copytree(photos, tmp_path / "same")
+    assert plan_json(profile, "--measure", 1, "--data", tmp_path / "same")["measured"]
+    shutil.copytree(photos, tmp_path / "less")
+    next((tmp_path / "less").rglob("*.jpg")).unlink()
+    result = command("plan", "--profile", profile, "--measure", 1, "--data", tmp_path / "less", "--json")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "less" in result.stderr and "not what was profiled" in result.stderr
+
+
+def test_a_pipeline_that_draws_late_or_not_at_all(photos: Path) -> None:
     ds = cw.folder(photos).apply("decode | random_crop(8) | to_tensor")
     assert "draws in its first op" not in cw.plan(cw.profile(ds, samples=2)).explain()
-    fresh = cw.memory([bytes(8)] * 3)
-    profile = cw.profile(fresh, samples=2)
-    assert {row["cut"] for row in cw.plan(profile).to_dict()["alternatives"]} == {0}
+    nothing = cw.plan(cw.profile(cw.memory([bytes(8)] * 3), samples=2))
+    assert {row["cut"] for row in nothing.to_dict()["alternatives"]} == {0}
+    assert "draws in its first op" not in nothing.explain()  # there is none
 
 
 @pytest.mark.parametrize(
@@ -113,6 +142,8 @@ def test_a_pipeline_that_draws_first(photos: Path) -> None:
     [
         (["--disk", "much"], "--disk must be a size like 8GiB or 500MB, got 'much'"),
         (["--epochs", 0], "--epochs"),
+        (["--epochs", 1_000_001], "--epochs"),
+        (["--disk", "-1"], "--disk must be a size"),
         (["--policy", "best"], "--policy"),
         (["--data", "train"], "--data goes with --measure"),
         (["--measure", 1, "--data", "/nowhere/data"], "/nowhere/data"),

@@ -137,6 +137,20 @@ def test_tar_shards_and_memory(photos: Path, tmp_path: Path) -> None:
     assert [cut["bytes"] for cut in shard["cuts"]] == [cut["bytes"] for cut in held["cuts"]]
 
 
+def test_a_store_stands_for_the_data_at_cut_0_only(photos: Path, tmp_path: Path) -> None:
+    ds = cw.folder(photos).apply(TEXT)
+    for cut in ("source", "decode"):
+        cw.materialize(ds, cut, out=tmp_path / cut)
+    made = command(
+        "profile", "--data", tmp_path / "source", "--pipeline", TEXT, "--samples", 4, "-o", tmp_path / "p", "--json"
+    )
+    assert (made.returncode, made.stderr) == (0, "")
+    assert json.loads(made.stdout)["data_samples"] == len(ds)
+    refused = command("profile", "--data", tmp_path / "decode", "--pipeline", TEXT, "-o", tmp_path / "q")
+    assert refused.returncode == 2
+    assert "the source stands at cut 2" in refused.stderr
+
+
 def test_what_is_refused(ds: cw.Dataset, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="stands at cut 2"):
         cw.profile(ds.in_memory("decode"))

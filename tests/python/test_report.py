@@ -19,7 +19,7 @@ import cutwater as cw
 
 TEXT = "decode | resize([24, 24]) | random_horizontal_flip | to_tensor"
 # As a path, this ends a script element; as markup, it would write to the console.
-HOSTILE = "a<", "script><img src=x onerror=console.error(1)>&amp;"
+HOSTILE = "a<", "script><img src=x onerror=console.error(1)>&amp;%DATA%%WORDS%"
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_the_page_draws_everything(page: Path, browse) -> None:
     dom = browse(page, "--dump-dom")
     body = dom[dom.index("<body") : dom.index('<script id="data"')]
     text = html.unescape(re.sub(r"<[^>]*>", " ", body))
-    plan = cw.plan(page.parent / "profile", epochs=20, memory="1GB").to_dict()
+    plan = cw.plan(page.parent / "profile", epochs=20, cache="1GB").to_dict()
     assert "Best for 20 epochs: " in text
     assert plan["reason"][0] in text
     assert f"total of {plan['epochs']} epochs" in text
@@ -101,6 +101,24 @@ def test_names_stay_text(page: Path, browse) -> None:
     dom = browse(page, "--dump-dom")
     assert "<img" not in dom
     assert html.escape("/".join(HOSTILE), quote=False) in dom
+
+
+def test_a_plan_alone_has_a_page(page: Path, browse, tmp_path: Path) -> None:
+    plan = cw.plan(page.parent / "profile", epochs=20, price_core_hour=1)
+    plan.save(tmp_path / "plan.json")
+    result = command("report", tmp_path / "plan.json", "-o", tmp_path / "plan.html")
+    assert (result.returncode, result.stderr) == (0, "")
+    dom = browse(tmp_path / "plan.html", "--dump-dom")
+    body = html.unescape(dom[dom.index("<body") : dom.index('<script id="data"')])
+    assert plan.to_dict()["reason"][0] in body
+    assert "The strategies, best first" in body and "What it uses" in body
+    assert "The pipeline and its cuts" not in body and "as profiled" not in body
+    assert "NaN" not in body and "undefined" not in body
+    refused = command("report", tmp_path / "plan.json", "-o", tmp_path / "no.html", "--epochs", 3)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--epochs goes with a profile" in refused.stderr
+    (tmp_path / "plan.json").write_text("{}")
+    assert "this is no plan" in command("report", tmp_path / "plan.json", "-o", tmp_path / "no.html").stderr
 
 
 def colors(path: Path) -> np.ndarray:
