@@ -158,10 +158,10 @@ class Plan:
 
     def explain(self, rows: int | None) -> str: ...
 
-def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str) -> Plan: ...
+def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str, prices: tuple[float, float, float] | None) -> Plan: ...
 
 def simd_levels() -> list[str]:
     """SIMD levels of this processor, best first."""
 
-def parse_bytes(what: str, text: str) -> int:
+def parse_bytes(what: str, text: str, least: int = 1) -> int:
     """Number of bytes that a size such as '8GiB' stands for."""
