@@ -25,7 +25,8 @@ void sync_folder(const fs::path& path) {
 // Links are followed, and the name is that of a folder: no '/' or '.' at its end.
 fs::path real_place(const std::string& path) {
   std::error_code failed;
-  fs::path place = fs::weakly_canonical(path, failed);
+  fs::path place = fs::absolute(path, failed);
+  if (!failed) place = fs::weakly_canonical(place, failed);
   if (failed) throw_system_error(failed.value(), path, "make the folder");
   return place.has_filename() ? place : place.parent_path();
 }

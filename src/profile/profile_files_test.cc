@@ -72,6 +72,16 @@ TEST(ProfileFiles, ASaveThatFailsLeavesTheOldOne) {
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);  // nothing else is left
 }
 
+TEST(ProfileFiles, APathMayBeRelative) {
+  const TestFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_NO_THROW(save_profile(small_profile(), "p"));
+  EXPECT_NO_THROW(save_profile(small_profile(), "./p/"));
+  std::filesystem::current_path(before);
+  expect_same(load_profile(folder.path("p")), small_profile());
+}
+
 TEST(ProfileFiles, ALinkIsFollowed) {
   const TestFolder folder;
   folder.link("link", folder.folder("empty") + "/");
