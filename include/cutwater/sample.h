@@ -62,6 +62,9 @@ struct Sample {
   Tensor* find(std::string_view name);
 };
 
+// A sample whose tensors are those of another. REQUIRES: that one outlives the result.
+Sample lent(Sample& sample);
+
 inline constexpr std::string_view kImageField = "image";
 inline constexpr std::string_view kLabelField = "label";
 

@@ -30,4 +30,11 @@ Tensor* Sample::find(std::string_view name) {
   return const_cast<Tensor*>(std::as_const(*this).find(name));
 }
 
+Sample lent(Sample& sample) {
+  Sample same{sample.id, sample.cut, {}};
+  for (Field& field : sample.fields)
+    same.fields.push_back({field.name, Tensor::borrowed(field.tensor.span())});
+  return same;
+}
+
 }  // namespace cutwater

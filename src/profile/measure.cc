@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "profile/thread_clock.h"
+#include "core/thread_clock.h"
 
 namespace cutwater {
 namespace {
@@ -40,14 +40,6 @@ Sample copied(const Sample& sample, BufferPool& pool) {
     copy.fields.push_back({field.name, Tensor(field.tensor.spec(), std::move(bytes))});
   }
   return copy;
-}
-
-// Where it lies. REQUIRES: it outlives the result.
-Sample lent(Sample& sample) {
-  Sample same{sample.id, sample.cut, {}};
-  for (Field& field : sample.fields)
-    same.fields.push_back({field.name, Tensor::borrowed(field.tensor.span())});
-  return same;
 }
 
 TensorSpec largest_field(const Sample& sample) {

@@ -10,6 +10,7 @@
 
 #include "core/machine.h"
 #include "cutwater/rng.h"
+#include "profile/empty_profile.h"
 #include "profile/measure.h"
 #include "profile/storage_probe.h"
 #include "profile/team.h"
@@ -23,10 +24,6 @@ constexpr double kEnough = 0.05;
 constexpr std::int64_t kLeastSamples = 16, kMostSamples = 256;
 constexpr std::size_t kGroup = 32;    // samples that are measured together
 constexpr double kSampleShare = 0.9;  // of the time; the rest is for storage and memory
-// A thread's books per sample besides reading and ops: a ticket, a slot, the memory gate, the hand
-// over. bench/overhead.py measures 1.8 to 2.0 us for a sample of 10 KB, its copy included; next to
-// a sample's ops it does not matter how fast exactly this machine is.
-constexpr double kEngineSeconds = 2e-6;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
 
@@ -58,35 +55,6 @@ class DistinctIds {
   std::int64_t drawn_ = 0;
   std::unordered_map<std::int64_t, SampleId> moved_;
 };
-
-// Half the 95 % interval of the mean, as a share of it, when these and `bad` others, which have no
-// value, are drawn without repetition from `of`.
-double relative_error(const std::vector<double>& values, std::size_t bad, std::int64_t of) {
-  const std::size_t drawn = values.size() + bad;
-  if (drawn == static_cast<std::size_t>(of)) return 0;
-  if (values.size() < 2) return 1;
-  const auto n = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
-  const double mean = sum / n;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  if (mean <= 0) return 0;
-  const double deviation =
-      std::sqrt(squares / (n - 1) * (1 - static_cast<double>(drawn) / static_cast<double>(of)));
-  return 1.96 * deviation / std::sqrt(n) / mean;
-}
-
-std::vector<CutProfile> empty_cuts(const Pipeline& pipeline) {
-  std::vector<CutProfile> cuts;
-  for (Cut cut = 0; cut <= pipeline.last_cut(); ++cut) {
-    CutProfile& one = cuts.emplace_back();
-    one.cut = cut;
-    one.name = pipeline.cut_name(cut);
-    if (cut > 0) one.after = pipeline.op_before(cut);
-    one.stable = pipeline.stable(cut);
-  }
-  return cuts;
-}
 
 void append(const SampleValues& sample, const std::vector<std::vector<Codec>>& codecs,
             Profile& profile) {
@@ -138,14 +106,7 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
   check(source, options);
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  Profile profile;
-  profile.data = source->home();
-  profile.pipeline = pipeline.to_string();
-  profile.fingerprint = pipeline.fingerprint();
-  profile.source_identity = source->identity();
-  profile.data_samples = source->size();
-  profile.cuts = empty_cuts(pipeline);
-  profile.engine_s = kEngineSeconds;
+  Profile profile = empty_profile(*source, pipeline);
   profile.consumer_samples_per_s = options.consumer_samples_per_s;
 
   const std::int64_t most = std::min(

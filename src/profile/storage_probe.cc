@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "profile/thread_clock.h"
+#include "core/thread_clock.h"
 #include "source/stored_bytes.h"
 
 namespace cutwater {
