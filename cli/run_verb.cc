@@ -16,6 +16,7 @@
 #include "core/units.h"
 #include "cutwater/hold.h"
 #include "cutwater/loader.h"
+#include "cutwater/profile.h"
 #include "pipeline_argument.h"
 #include "progress.h"
 #include "stream_hash.h"
@@ -34,7 +35,7 @@ double seconds_since(Clock::time_point start) {
 struct Options {
   std::string data, pipeline, order = "strict", on_error = "raise", memory_limit, max_errors;
   std::string index = "memory", hold, cache, cache_cut, cache_codec;
-  std::string store, store_cut, store_codec;
+  std::string store, store_cut, store_codec, profile;
   std::int64_t batch = 64, epochs = 1;
   std::uint64_t seed = 0;
   int threads = 0;
@@ -53,6 +54,7 @@ struct RunResult {
   std::int64_t samples = 0;
   double seconds = 0, busy_seconds = 0;
   LoaderStats stats;
+  std::size_t profiled = 0;  // samples
 };
 
 std::atomic<bool> interrupted{false};
@@ -103,6 +105,7 @@ Loader make_loader(const Options& options) {
   if (options.store.empty() && !(options.store_cut + options.store_codec).empty())
     throw Error(Code::kInvalidArgument, "--store-cut and --store-codec go with --store");
   how.store = {options.store, options.store_cut, options.store_codec};
+  how.profile = !options.profile.empty();
   if (!options.hold.empty()) {
     const Cut cut = what.pipeline.cut_named(options.hold);
     what.source = hold_in_memory(what.source, what.pipeline, cut, {how.threads, {}, [] {
@@ -198,6 +201,8 @@ ordered_json json_of(const RunResult& result, const Options& options) {
         {"path", store->path},   {"cut", store->cut},         {"codec", store->codec},
         {"state", store->state}, {"reason", store->reason},   {"samples", store->samples},
         {"bytes", store->bytes}, {"damaged", store->damaged}, {"seconds", store->seconds}};
+  if (!options.profile.empty())
+    json["profile"] = {{"path", options.profile}, {"samples", result.profiled}};
   json["busy_share"] = result.busy_seconds / result.seconds;  // 0 without --step-ms
   json["ops"] = ordered_json::object();
   for (const NamedOpTime& op : stats.ops)
@@ -268,6 +273,8 @@ void print(const RunResult& result, const Options& options) {
     std::printf("skipped %s\n", failure.message().c_str());
   for (const Failure& failure : stats.substituted)
     std::printf("substituted %s\n", failure.message().c_str());
+  if (!options.profile.empty())
+    std::printf("profile of %zu samples: %s\n", result.profiled, options.profile.c_str());
   std::printf("bound by %s\n", stats.bound_by.c_str());
 }
 
@@ -278,6 +285,12 @@ void run(const Options& options) {
   RunResult result;
   try {
     result = run_epochs(loader, options);
+    if (!options.profile.empty()) {
+      Profile profile = loader.profile();
+      profile.data = options.data;
+      save_profile(profile, options.profile);
+      result.profiled = profile.ids.size();
+    }
   } catch (...) {
     loader.close();  // without waiting for a store
     throw;
@@ -333,6 +346,8 @@ void add_run(CLI::App& app) {
                    "A store to load from; if it is not there, epoch 1 makes it");
   verb->add_option("--store-cut", options->store_cut, "Its cut (default: chosen on some samples)");
   verb->add_option("--store-codec", options->store_codec, "Its codec (default: none)");
+  verb->add_option("--profile", options->profile,
+                   "Folder for a profile of some samples, which run op by op");
   verb->add_flag("--hash", options->hash, "Hash what was delivered, per epoch");
   verb->add_option("--step-ms", options->step_ms, "Play a consumer that takes so long per batch")
       ->check(CLI::NonNegativeNumber);

@@ -11,6 +11,7 @@
 #include "core/sha256.h"
 #include "core/units.h"
 #include "cutwater/store.h"
+#include "loader_profile.h"
 #include "loader_stats.h"
 #include "run/cached_forms.h"
 #include "run/executor.h"
@@ -85,6 +86,10 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
   options.prefetch_batches =
       how.prefetch_batches.value_or(std::max<std::int64_t>(4, enough_for_threads));
   options.fuse = how.fuse;
+  if (how.profile && what.source->cut() != 0)
+    refuse("profile: samples come prepared from cut '" +
+           what.pipeline.cut_name(what.source->cut()) +
+           "' on; leave it off, or load the data set that they were prepared from");
   return options;
 }
 
@@ -197,6 +202,7 @@ struct Loader::Impl {
   ExecutorOptions with_memory(const HowFast& how) {
     ExecutorOptions with = options;
     with.hints = learned.book();
+    if (how.profile) with.record = &record.emplace(what.source->size());
     const CacheUse& cache = how.cache;
     if (!how.store.path.empty() && !store_there) {
       with.keeper = &making.emplace(what, how.store, how.fuse, options.threads);
@@ -221,6 +227,7 @@ struct Loader::Impl {
   std::optional<CachedForms> cached;
   std::optional<StoreInMaking> making;
   std::optional<TwoKeepers> both;
+  std::optional<OpRecord> record;
   const std::optional<StoreReport> store_there;  // it is the source
   Executor executor;
 
@@ -431,6 +438,19 @@ LoaderStats Loader::stats() const {
   if (stats.store) stats.store->seconds = seconds(work.keeper.spool_ns);
   stats.bound_by = bottleneck(stats);
   return stats;
+}
+
+Profile Loader::profile() const {
+  const Impl& my = *impl_;
+  if (!my.record)
+    refuse(
+        "this loader records no profile; make it with profile=True (HowFast::profile), or profile "
+        "the data set by itself (cutwater.profile)");
+  Profile profile = profile_of(my.what, my.record->content(), my.here().work());
+  profile.threads = my.options.threads;
+  MutexLock lock(my.stats_mutex);
+  if (my.first_batch) profile.seconds = seconds(my.last_batch - *my.first_begin);
+  return profile;
 }
 
 bool Loader::finish_store(std::chrono::nanoseconds time) {

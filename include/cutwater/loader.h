@@ -19,6 +19,7 @@
 
 #include "cutwater/error.h"
 #include "cutwater/options.h"
+#include "cutwater/profile.h"
 #include "cutwater/sample.h"
 #include "cutwater/tensor.h"
 
@@ -89,7 +90,7 @@ struct LoaderStats {
   std::string bound_by;  // "storage", "cpu", "consumer" or "memory", with the reason
 };
 
-// Not thread-safe, but stats() and close() may be called from any thread.
+// Not thread-safe, but stats(), profile() and close() may be called from any thread.
 class Loader {
  public:
   // Throws Error(kInvalidArgument) that names the field.
@@ -121,6 +122,10 @@ class Loader {
   bool finish_store(std::chrono::nanoseconds time);
 
   LoaderStats stats() const;
+  // Of the samples so far that HowFast::profile had run op by op. Times are sums over ops: not less
+  // than what fused ops take. It knows no codec but "none" and no rates of storage and memory.
+  // Throws Error(kInvalidArgument) where nothing was recorded.
+  Profile profile() const;
   // Ends all work; next() throws from now on. Batches handed out stay valid.
   void close();
 

@@ -99,6 +99,9 @@ struct HowFast {
   std::string index = "memory";
   CacheUse cache = {};  // besides memory_limit
   StoreUse store = {};
+  // Some samples run op by op, which is slower, and tell what they weigh and cost: one in 64, or
+  // 256 an epoch if that is more, each once, 4096 in all. Loader::profile() has them.
+  bool profile = false;
 };
 
 }  // namespace cutwater

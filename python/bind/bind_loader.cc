@@ -223,7 +223,7 @@ void bind_loader(nb::module_& m) {
              std::optional<std::int64_t> prefetch, bool fuse, std::optional<int> reads_in_flight,
              const std::string& index, const std::string& cache, const std::string& cache_cut,
              const std::string& cache_codec, nb::handle store, const std::string& store_cut,
-             const std::string& store_codec) {
+             const std::string& store_codec, bool profile) {
             What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
             what.order = order_named(order);
             what.bad_samples.policy = on_error_named(on_error);
@@ -233,6 +233,7 @@ void bind_loader(nb::module_& m) {
             if (!cache.empty()) how.cache = {cache_named(cache), cache_cut, cache_codec};
             how.store = {store.is_none() ? std::string() : file_name(store), store_cut,
                          store_codec};
+            how.profile = profile;
             // A cut may be chosen on some samples, which takes its time.
             const nb::gil_scoped_release released;
             new (self) Loader(std::move(what), how);
@@ -243,7 +244,7 @@ void bind_loader(nb::module_& m) {
           nb::arg("threads").none(), nb::arg("memory_limit").none(), nb::arg("prefetch").none(),
           nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"), nb::arg("cache"),
           nb::arg("cache_cut"), nb::arg("cache_codec"), nb::arg("store").none(),
-          nb::arg("store_cut"), nb::arg("store_codec"))
+          nb::arg("store_cut"), nb::arg("store_codec"), nb::arg("profile"))
       .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))
@@ -252,6 +253,7 @@ void bind_loader(nb::module_& m) {
       .def("state_dict", &state_dict)
       .def("load_state_dict", &load_state_dict, nb::arg("state"))
       .def("stats", &stats_dict)
+      .def("profile", &Loader::profile)
       .def("close", &close_loader);
   m.def("hold_in_memory", &hold, nb::arg("source"), nb::arg("pipeline"), nb::arg("cut"),
         nb::arg("threads").none(), nb::arg("memory_limit").none(),

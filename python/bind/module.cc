@@ -17,8 +17,8 @@ NB_MODULE(_core, m) {
   cutwater::python::bind_source(m);
   cutwater::python::bind_pipeline(m);
   cutwater::python::bind_store(m);
-  cutwater::python::bind_loader(m);
   cutwater::python::bind_profile(m);
+  cutwater::python::bind_loader(m);
   cutwater::python::bind_plan(m);
   m.def("simd_levels", &cutwater::simd_levels, "SIMD levels of this processor, best first.");
   m.def(

@@ -16,6 +16,7 @@ from cutwater import _core
 from cutwater.batch import Batch
 from cutwater.dataset import Dataset, bytes_number, whole_number
 from cutwater.errors import InvalidArgument, WrongType
+from cutwater.profiling import Profile
 
 # Arguments of torch's DataLoader that have another place here.
 _ELSEWHERE = {
@@ -96,6 +97,8 @@ class DataLoader:
     store: the folder of a store. If it is there, samples come from it; if not, the first epoch makes it as a
         by-product, and samples come from it when it is finished. close() waits for that. It never changes a byte.
     store_cut, store_codec: of a store that is made; chosen on some samples, and "none", if not given.
+    profile: some samples run op by op, a little slower, and tell ``profile()`` what they weigh and cost. It never
+        changes a byte.
     output: "torch", "numpy", or "auto": torch tensors where torch can be imported.
     """
 
@@ -126,6 +129,7 @@ class DataLoader:
         store: str | os.PathLike[str] | None = None,
         store_cut: int | str | None = None,
         store_codec: str | None = None,
+        profile: bool = False,
         **torch_arguments: Any,
     ) -> None:
         for name, value in torch_arguments.items():
@@ -201,6 +205,7 @@ class DataLoader:
             store=None if store is None else os.fspath(store),
             store_cut="" if store_cut is None else str(store_cut),
             store_codec="" if store_codec is None else store_codec,
+            profile=bool(profile),
         )
         self._closed = False
         _open_loaders.add(self)
@@ -253,6 +258,10 @@ class DataLoader:
     def stats(self) -> dict[str, Any]:
         """What was done so far: samples, bytes, seconds per op, waits, skipped samples, the bound."""
         return self._core.stats()
+
+    def profile(self) -> Profile:
+        """Sizes and times of the samples that ran op by op so far; with ``profile=True``."""
+        return Profile(self._core.profile())
 
     def explain(self) -> str:
         """What was decided, and what bounds the speed, in words."""

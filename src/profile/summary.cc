@@ -55,7 +55,7 @@ std::string storage_lines(const Profile& profile) {
                    1e6 * storage.warm_file_s, 1e6 * storage.warm_part_s,
                    1e-9 / storage.warm_per_byte_s);
   else
-    text += "reads, warm: not measured (no temporary file could be written: set TMPDIR)\n";
+    text += "reads, warm: not measured (cutwater profile does, if TMPDIR can be written)\n";
   const auto cold = [&](const char* name, const ReadCost& cost) {
     text += std::string("reads, cold, ") + name + ": ";
     if (cost.reads_per_s > 0 || cost.bytes_per_s > 0)
@@ -68,9 +68,11 @@ std::string storage_lines(const Profile& profile) {
   cold("sequential", storage.cold_sequential);
   text += "writes: " + rate(storage.write_bytes_per_s, 1e6, "MB/s") +
           format(", %.1f ms until a small file is on the disk\n", 1e3 * storage.write_file_s);
-  text += "memory: " + rate(profile.memory_bytes_per_s, 1e9, "GB/s") + " copied by each of " +
-          std::to_string(profile.threads) + " threads, " +
-          rate(profile.fresh_memory_bytes_per_s, 1e9, "GB/s") + " into fresh memory\n";
+  text += "memory: " + rate(profile.memory_bytes_per_s, 1e9, "GB/s");
+  if (profile.memory_bytes_per_s > 0)
+    text += " copied by each of " + std::to_string(profile.threads) + " threads, " +
+            rate(profile.fresh_memory_bytes_per_s, 1e9, "GB/s") + " into fresh memory";
+  text += "\n";
   return text;
 }
 

@@ -30,6 +30,7 @@
 #include "run/form_keeper.h"
 #include "run/hint_book.h"
 #include "run/memory_gate.h"
+#include "run/op_record.h"
 #include "run/ring.h"
 #include "run/sample_read.h"
 
@@ -43,6 +44,7 @@ struct ExecutorOptions {
   int reads_in_flight = 0;       // besides what the threads read themselves; 0: none
   HintBook* hints = nullptr;     // null: nothing is learned
   FormKeeper* keeper = nullptr;  // null: nothing is kept
+  OpRecord* record = nullptr;    // null: nothing is recorded
 };
 
 // The cuts between which a pipeline ran in one go.
@@ -180,7 +182,11 @@ class Executor {
   Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
   Result<Sample> run_to_kept(Task& task, Sample sample, const Draws& draws, RunContext how,
                              Work& work);
+  std::optional<Cut> wanted_cut(SampleId id) const;
+  std::optional<Sample> run_recorded(Sample& sample, const Draws& draws, RunContext how,
+                                     SlotProvider& slots, Work& work);
   Result<Sample> run(Sample sample, Cut to, const Draws& draws, RunContext& how, Work& work);
+  std::vector<OpTime>* times_of(Route route, Work& work) const;
   bool written_from(Cut cut, std::string_view field) const;
   void finish(Task& task, Result<Sample> made, Work& work);
 

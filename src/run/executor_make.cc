@@ -13,6 +13,13 @@ namespace {
 // How often a bad sample's substitute may itself be bad.
 constexpr int kSubstitutes = 64;
 
+std::size_t owned_bytes(const Sample& sample) {
+  std::size_t bytes = 0;
+  for (const Field& field : sample.fields)
+    if (field.tensor.owns_bytes()) bytes += field.tensor.spec().bytes();
+  return bytes;
+}
+
 }  // namespace
 
 // Gives the pipeline the ticket's slots.
@@ -142,6 +149,8 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
   } at_end{task.hold};
   ++work.made[static_cast<std::size_t>(from)];
   try {
+    const bool recorded = from == From::kSource && options_.record != nullptr &&
+                          options_.record->draw(task.ticket.id, task.run->epoch());
     if (!brought) return brought;
     Sample sample = std::move(brought).value();
     const Pipeline& pipeline = what_.pipeline;
@@ -153,16 +162,20 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
     how.fuse = options_.fuse;
     how.hints = options_.hints;
     how.reserve = [&](std::size_t bytes) { task.hold.enter(bytes); };
-    if (from == From::kSource) {
+    TicketSlots slots(*this, task);
+    std::optional<Sample> done;
+    if (recorded) done = run_recorded(sample, draws.value(), how, slots, work);
+    if (from == From::kSource && !done) {
       Result<Sample> wanted = run_to_kept(task, std::move(sample), draws.value(), how, work);
       if (!wanted) return wanted;
       sample = std::move(wanted).value();
     }
 
-    TicketSlots slots(*this, task);
     how.slots = &slots;
     const Cut cut = sample.cut;
-    Result<Sample> made = run(std::move(sample), pipeline.last_cut(), draws.value(), how, work);
+    Result<Sample> made =
+        done ? std::move(*done)
+             : run(std::move(sample), pipeline.last_cut(), draws.value(), how, work);
     if (!made) return made;
 
     // Fields that no op has written are copied.
@@ -182,30 +195,50 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
 // stays where it is: ops that run as one up to the batch are faster than in two parts.
 Result<Sample> Executor::run_to_kept(Task& task, Sample sample, const Draws& draws, RunContext how,
                                      Work& work) {
-  const std::optional<Cut> cut =
-      options_.keeper != nullptr ? options_.keeper->wants(sample.id) : std::nullopt;
+  const std::optional<Cut> cut = wanted_cut(sample.id);
   if (!cut) return sample;
   const bool further = *cut > sample.cut;
   Result<Sample> made = run(std::move(sample), *cut, draws, how, work);
   if (!made) return made;
   options_.keeper->keep(made.value(), work.keeper);
-  if (further) {
-    std::size_t bytes = 0;
-    for (const Field& field : made.value().fields)
-      if (field.tensor.owns_bytes()) bytes += field.tensor.spec().bytes();
-    task.hold.leave_with(bytes);
-  }
+  if (further) task.hold.leave_with(owned_bytes(made.value()));
   return made;
+}
+
+std::optional<Cut> Executor::wanted_cut(SampleId id) const {
+  return options_.keeper != nullptr ? options_.keeper->wants(id) : std::nullopt;
+}
+
+// Op by op, into the slots. Nothing: it cannot be done so, and the sample is as it was. Op by op
+// takes more memory than fused, and whether a sample is bad is for the usual way to say. What is
+// returned refers to what no op has changed in `sample`.
+std::optional<Sample> Executor::run_recorded(Sample& sample, const Draws& draws, RunContext how,
+                                             SlotProvider& slots, Work& work) {
+  GateHold hold(gate_);
+  how.reserve = [&](std::size_t bytes) { hold.enter(bytes); };
+  how.times = times_of({sample.cut, what_.pipeline.last_cut()}, work);
+  const std::optional<Cut> wanted = wanted_cut(sample.id);
+  Result<Sample> made =
+      options_.record->run(what_.pipeline, lent(sample), draws, how, slots, [&](const Sample& at) {
+        hold.leave_with(owned_bytes(at));
+        if (at.cut == wanted) options_.keeper->keep(at, work.keeper);
+      });
+  if (!made) return std::nullopt;
+  return std::move(made).value();
 }
 
 Result<Sample> Executor::run(Sample sample, Cut to, const Draws& draws, RunContext& how,
                              Work& work) {
   const Cut from = sample.cut;
   if (from == to) return sample;
-  std::vector<OpTime>& times = work.ops[{from, to}];
-  times.resize(what_.pipeline.steps().size());
-  how.times = &times;
+  how.times = times_of({from, to}, work);
   return what_.pipeline.run(std::move(sample), from, to, draws, how);
+}
+
+std::vector<OpTime>* Executor::times_of(Route route, Work& work) const {
+  std::vector<OpTime>& times = work.ops[route];
+  times.resize(what_.pipeline.steps().size());
+  return &times;
 }
 
 // Whether a step after the cut writes the field, and so into its slot.
