@@ -216,7 +216,8 @@ double CostModel::once_s(double make_s, const VariantMeans& variant, const Circu
 // store is written from it, too; without a second epoch, that is waited for.
 double CostModel::by_product_s(const CutMeans& cut, const VariantMeans& variant, double epoch_s,
                                const Circumstances& c) const {
-  Load first = from_source(cut.prefix_s + cut.first_s, source_cold(1, 0, true, c), c);
+  Load first = from_source(std::max(cut.prefix_s + cut.first_s, cuts_.front().first_s),
+                           source_cold(1, 0, true, c), c);
   first.seconds[Load::kBytes] += per(cut.bytes, c.write_bytes_per_s);
   const double read_s = storage_.warm_part_s + cut.bytes * storage_.warm_per_byte_s;
   const bool cold = c.residency == Residency::kCold ||
