@@ -62,21 +62,22 @@ class Runs:
         self._samples = samples
         self._scratch = scratch
         self._memory = memory
-        self._builds: dict[Strategy, list[float]] = {}
-        self._first: dict[Strategy, list[float]] = {}
-        self._later: dict[Strategy, list[float]] = {}
+        self._rounds: dict[Strategy, dict[int, dict[str, float]]] = {}
         self._bytes: dict[Strategy, int] = {}
         self.hashes: dict[Strategy, list[str]] = {}  # of what each delivers, epoch by epoch
 
-    def measure(self, strategy: Strategy) -> None:
-        """One more run. A store is built anew, timed, and removed: all of them would not fit every disk."""
+    def measure(self, strategy: Strategy, number: int) -> None:
+        """A run of this round. A store is built anew, timed, and removed: all would not fit every disk."""
+        begin = time.perf_counter()
         arguments = self._arguments(strategy)
+        build_s = time.perf_counter() - begin if strategy.place == "store" else 0.0
         run = self._run(*arguments, "--epochs", EPOCHS)
         seconds = [epoch["seconds"] for epoch in run["epochs"]]
         if any(epoch["samples"] != self._samples for epoch in run["epochs"]):
             raise RuntimeError(f"{strategy}: an epoch did not have {self._samples} samples")
-        self._first.setdefault(strategy, []).append(seconds[0])
-        self._later.setdefault(strategy, []).append(statistics.median(seconds[1:]))
+        later_s = statistics.median(seconds[1:])
+        times = {"build_s": build_s, "first_epoch_s": seconds[0], "epoch_s": later_s}
+        self._rounds.setdefault(strategy, {})[number] = times
         if strategy.place == "memory":
             self._bytes[strategy] = run["cache"]["bytes"]
         if strategy not in self.hashes:
@@ -85,15 +86,17 @@ class Runs:
         shutil.rmtree(self._store(strategy), ignore_errors=True)
 
     def figures(self) -> dict[Strategy, dict[str, Any]]:
+        """Medians of all rounds, and the rounds themselves."""
         return {
             strategy: {
-                "build_s": statistics.median(self._builds.get(strategy, [0.0])),
-                "first_epoch_s": statistics.median(first),
-                "epoch_s": statistics.median(self._later[strategy]),
+                **{
+                    key: statistics.median(times[key] for times in rounds.values())
+                    for key in rounds[next(iter(rounds))]
+                },
                 "bytes": self._bytes.get(strategy, 0),
-                "rounds_s": self._later[strategy],
+                "rounds": rounds,
             }
-            for strategy, first in self._first.items()
+            for strategy, rounds in self._rounds.items()
         }
 
     def _run(self, *arguments: Any) -> dict[str, Any]:
@@ -107,10 +110,8 @@ class Runs:
             return ["--data", self._data, "--cache", self._memory, "--cache-cut", strategy.cut, "--cache-codec",
                     strategy.codec]  # fmt: skip
         store = self._store(strategy)
-        begin = time.perf_counter()
         made = self._command("materialize", "--data", self._data, "--pipeline", self._pipeline, "--cut", strategy.cut,
                              "--codec", strategy.codec, "--threads", self._command.cores, "-o", store)  # fmt: skip
-        self._builds.setdefault(strategy, []).append(time.perf_counter() - begin)
         self._bytes[strategy] = made["bytes"]
         return ["--data", store]
 

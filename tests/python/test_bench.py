@@ -156,10 +156,15 @@ def test_the_regret_is_that_of_the_choice_among_all_measured(bench: Any) -> None
         for cut, name, codec, place in ((0, "source", "none", "none"), (3, "resize", "zstd:1", "store"),
                                         (3, "resize", "none", "memory"))
     )  # fmt: skip
-    measured = {
+    times = {
         none: {"build_s": 0.0, "first_epoch_s": 10.0, "epoch_s": 9.0},
         store: {"build_s": 12.0, "first_epoch_s": 1.0, "epoch_s": 1.0},
         memory: {"build_s": 0.0, "first_epoch_s": 12.0, "epoch_s": 0.5},
+    }
+    # The second round was slower for all: that must not matter.
+    measured = {
+        strategy: {**one, "rounds": {0: one, 1: {key: 3 * value for key, value in one.items()}}}
+        for strategy, one in times.items()
     }
     chosen = {"cut": 3, "cut_name": "resize", "codec": "zstd:1", "place": "store", "total_s": 20.0}
     rows = {row["epochs"]: row for row in presto.compare({e: {"choice": chosen} for e in (1, 5, 90)}, measured)}
