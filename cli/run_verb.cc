@@ -248,8 +248,8 @@ void print(const RunResult& result, const Options& options) {
     std::printf("cache: %s of %s, %lld of %lld samples came from it; at cut '%s', codec %s (%s)\n",
                 bytes_text(cache->bytes).c_str(), bytes_text(cache->limit).c_str(),
                 static_cast<long long>(cache->hits),
-                static_cast<long long>(cache->hits + cache->misses), cache->cut.c_str(),
-                cache->codec.c_str(), cache->why.c_str());
+                static_cast<long long>(cache->hits) + static_cast<long long>(cache->misses),
+                cache->cut.c_str(), cache->codec.c_str(), cache->why.c_str());
   if (stats.cache && stats.cache->damaged > 0)
     std::printf("cache: %lld times a sample was damaged and made again\n",
                 static_cast<long long>(stats.cache->damaged));

@@ -140,8 +140,8 @@ bool same_choice(const Strategy& a, const Strategy& b) {
 
 class Planner {
  public:
-  Planner(const CostModel& model, Policy policy, Circumstances base)
-      : model_(model), policy_(policy), base_(std::move(base)), ranking_(at(base_)) {}
+  Planner(const CostModel& model, Policy policy, const Circumstances& base)
+      : model_(model), policy_(policy), base_(base), ranking_(at(base_)) {}
 
   const Ranking& ranking() const { return ranking_; }
   const Strategy& choice() const { return ranking_.strategies.front(); }

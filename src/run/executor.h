@@ -50,7 +50,10 @@ struct ExecutorOptions {
 // The cuts between which a pipeline ran in one go.
 struct Route {
   Cut from, to;
-  auto operator<=>(const Route&) const = default;
+  bool operator==(const Route&) const = default;
+  bool operator<(const Route& other) const {
+    return from != other.from ? from < other.from : to < other.to;
+  }
 };
 
 // What the threads have done so far; times are summed over them.

@@ -304,7 +304,7 @@ class Materialization {
                           -1,
                           folder_,
                           {}});
-    const StoreInfo info = info_with_payload(meta);  // what cannot be read is no store
+    StoreInfo info = info_with_payload(meta);  // what cannot be read is no store
     sync_folder(folder_);
     const std::string text = to_text(meta);
     if (text.size() > kMaxMetaBytes) refuse("materialize: there are too many bad samples to list");
