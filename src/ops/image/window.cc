@@ -98,6 +98,7 @@ void copy_planes_window(const TensorView& in, const Region& window, const Tensor
   for (std::size_t axis = 0; axis + (last ? 3 : 2) < shape.rank(); ++axis) planes *= shape[axis];
   const std::int64_t element = static_cast<std::int64_t>(size_of(in.spec().dtype)) * together;
   const auto row_bytes = static_cast<std::size_t>(window.width * element);
+  if (row_bytes == 0) return;  // no channels: there may be no memory at all
   std::uint8_t* to = out.bytes();
   for (std::int64_t plane = 0; plane < planes; ++plane)
     for (std::int64_t y = window.top; y < window.top + window.height; ++y, to += row_bytes)
