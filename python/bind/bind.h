@@ -6,7 +6,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "cutwater/error.h"
 #include "cutwater/param.h"
 #include "cutwater/tensor.h"
 
@@ -25,6 +27,9 @@ void bind_plan(nb::module_& m);
 // File names are bytes; Python shows what is not UTF-8 in them as surrogates, as os.fsdecode does.
 std::string file_name(nb::handle text);
 nb::str file_text(std::string_view name);
+
+// [{"id", "path", "op", "reason"}, …]
+nb::list failure_list(const std::vector<Failure>& failures);
 
 nb::object to_python(const Value& value);
 Value from_python(nb::handle object);

@@ -7,6 +7,19 @@
 
 namespace cutwater::python {
 
+nb::list failure_list(const std::vector<Failure>& failures) {
+  nb::list list;
+  for (const Failure& failure : failures) {
+    nb::dict dict;
+    dict["id"] = failure.sample;
+    dict["path"] = file_text(failure.path);
+    dict["op"] = failure.op;
+    dict["reason"] = file_text(failure.reason);
+    list.append(dict);
+  }
+  return list;
+}
+
 void bind_error(nb::module_&) {
   nb::register_exception_translator([](const std::exception_ptr& pending, void*) {
     try {

@@ -57,19 +57,6 @@ std::optional<nb::dict> next_batch(Loader& loader, std::optional<double> timeout
   return batch_dict(std::move(*batch));
 }
 
-nb::list failure_list(const std::vector<Failure>& failures) {
-  nb::list list;
-  for (const Failure& failure : failures) {
-    nb::dict dict;
-    dict["id"] = failure.sample;
-    dict["path"] = file_text(failure.path);
-    dict["op"] = failure.op;
-    dict["reason"] = file_text(failure.reason);
-    list.append(dict);
-  }
-  return list;
-}
-
 nb::dict cache_dict(const CacheReport& report) {
   nb::dict forms;
   for (const CacheReport::Form& form : report.forms) {

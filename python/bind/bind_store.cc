@@ -10,15 +10,6 @@ namespace cutwater::python {
 namespace {
 
 nb::dict info_dict(const StoreInfo& info) {
-  nb::list bad;
-  for (const Failure& failure : info.bad) {
-    nb::dict one;
-    one["id"] = failure.sample;
-    one["path"] = file_text(failure.path);
-    one["op"] = failure.op;
-    one["reason"] = file_text(failure.reason);
-    bad.append(one);
-  }
   nb::dict dict;
   dict["samples"] = info.samples - static_cast<std::int64_t>(info.bad.size());
   dict["bytes"] = info.bytes;
@@ -28,7 +19,7 @@ nb::dict info_dict(const StoreInfo& info) {
   dict["codec"] = to_string(info.codec);
   dict["pipeline"] = info.pipeline;
   dict["fingerprint"] = info.fingerprint;
-  dict["bad"] = bad;
+  dict["bad"] = failure_list(info.bad);
   return dict;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/stable_cut.h"
 #include "core/units.h"
 #include "variant/form.h"
 
@@ -129,21 +130,9 @@ std::string milliseconds(double seconds) {
 }  // namespace
 
 CutChoice given_cut(const std::string& what_for, const What& what, const std::string& text) {
-  const Pipeline& pipeline = what.pipeline;
-  const auto named = [&](Cut cut) {
-    return "cut " + std::to_string(cut) + " ('" + pipeline.cut_name(cut) + "')";
-  };
-  const Cut cut = pipeline.cut_named(text);
-  if (!pipeline.stable(cut))
-    throw Error(Code::kInvalidArgument,
-                what_for + ": " + named(cut) + " lies past the frontier, " +
-                    named(pipeline.frontier()) +
-                    ": it is random, other bytes in every epoch. Keep the frontier or an earlier "
-                    "cut");
-  if (cut < what.source->cut())
-    throw Error(Code::kInvalidArgument, what_for + ": the source stands at " +
-                                            named(what.source->cut()) + " already, past " +
-                                            named(cut));
+  const Cut cut = what.pipeline.cut_named(text);
+  require_stable_cut(what_for, what.pipeline, what.source->cut(), cut,
+                     "Keep the frontier or an earlier cut");
   return {cut, "as given"};
 }
 

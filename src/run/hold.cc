@@ -18,6 +18,7 @@
 #include "core/caught.h"
 #include "core/machine.h"
 #include "core/mutex.h"
+#include "core/stable_cut.h"
 #include "core/units.h"
 #include "source/arena.h"
 
@@ -258,19 +259,9 @@ class Holding {
 std::shared_ptr<const Source> hold_in_memory(std::shared_ptr<const Source> source,
                                              const Pipeline& pipeline, Cut cut,
                                              const HoldOptions& options) {
-  const auto named = [&](Cut which) {
-    return "cut " + std::to_string(which) + " ('" + pipeline.cut_name(which) + "')";
-  };
   if (!source) refuse("in memory: a source is needed");
-  if (cut < 0 || cut > pipeline.last_cut())
-    refuse("in memory: there is no cut " + std::to_string(cut) + "; the pipeline's last one is " +
-           named(pipeline.last_cut()));
-  if (!pipeline.stable(cut))
-    refuse("in memory: " + named(cut) + " lies past the frontier, " + named(pipeline.frontier()) +
-           ": it is random, other bytes in every epoch. Hold the frontier or an earlier cut");
-  if (cut < source->cut())
-    refuse("in memory: the source stands at " + named(source->cut()) + " already, past " +
-           named(cut));
+  require_stable_cut("in memory", pipeline, source->cut(), cut,
+                     "Hold the frontier or an earlier cut");
   const std::size_t limit = options.memory_limit.value_or(free_memory_bytes() / 2);
   int threads = options.threads ? *options.threads : default_threads();
   if (threads < 1 || threads > kMostThreads)

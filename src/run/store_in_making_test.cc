@@ -13,6 +13,7 @@
 #include <map>
 
 #include "run/test_loader.h"
+#include "source/test_folder.h"
 
 namespace cutwater {
 namespace {
@@ -34,13 +35,7 @@ constexpr std::chrono::hours kLong{1};
 
 class StoreInMakingTest : public testing::Test {
  protected:
-  StoreInMakingTest() {
-    std::string name = (fs::temp_directory_path() / "cutwater-XXXXXX").string();
-    folder = mkdtemp(name.data());
-  }
-  ~StoreInMakingTest() override { fs::remove_all(folder); }
-
-  std::string at(const std::string& name) const { return (folder / name).string(); }
+  std::string at(const std::string& name) const { return folder.path(name); }
 
   What what_of(std::set<SampleId> bad = {}, OnError policy = OnError::kSkip) const {
     What what = what_from(faulty(kSamples, std::move(bad)), 4, kChain);
@@ -83,7 +78,7 @@ class StoreInMakingTest : public testing::Test {
     return Fd();
   }
 
-  fs::path folder;
+  TestFolder folder;
 };
 
 TEST_F(StoreInMakingTest, IsTheStoreThatMaterializeWouldHaveWritten) {
@@ -144,7 +139,7 @@ TEST_F(StoreInMakingTest, TheDestructorFinishesItAndCloseDoesNot) {
     loader.close();
   }
   EXPECT_FALSE(fs::exists(at("left")));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
 }
 
 TEST_F(StoreInMakingTest, SamplesThatNeverComeByAreMadeForIt) {
@@ -265,7 +260,7 @@ TEST_F(StoreInMakingTest, WhatWasPutAsideAndIsDamagedIsMadeAgain) {
     loader.begin();
     std::vector<Seen> got = {test::seen(*loader.next())};
     {
-      const Fd spool = spool_in(folder.string());
+      const Fd spool = spool_in(folder.path());
       ASSERT_GE(spool.get(), 0);
       ASSERT_EQ(::pwrite(spool.get(), "damage", 6, 300), 6);  // among the first one's pixels
     }

@@ -31,6 +31,16 @@ class StoredBytes {
   // Where they have to be unpacked, that goes into a buffer of the context's.
   virtual Result<Sample> sample(SampleId id, const std::function<Buffer()>& bytes,
                                 const ReadContext& into) const = 0;
+
+ protected:
+  // Both in one go, by the thread that asks. REQUIRES: samples are parts of open files.
+  Result<Sample> read_part(SampleId id, const ReadContext& into) const {
+    const auto bytes = [&] {
+      const StoredAt at = locate(id);
+      return at.file->read_sample(at.offset, at.size, into);
+    };
+    return sample(id, bytes, into);
+  }
 };
 
 }  // namespace cutwater

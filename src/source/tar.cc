@@ -28,11 +28,7 @@ class TarSource final : public Source, private StoredBytes {
   std::int64_t size() const override { return list_.size(); }
 
   Result<Sample> read(SampleId id, const ReadContext& into) const override {
-    const auto bytes = [&] {
-      const StoredAt at = locate(id);
-      return at.file->read_sample(at.offset, at.size, into);
-    };
-    return sample(id, bytes, into);
+    return read_part(id, into);
   }
   const StoredBytes* stored_bytes() const override { return this; }
 

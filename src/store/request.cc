@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/stable_cut.h"
+
 namespace cutwater {
 namespace {
 
@@ -11,24 +13,12 @@ namespace {
 }  // namespace
 
 void check_can_store(const Source* source, const Pipeline& pipeline, Cut cut) {
-  const auto named = [&](Cut which) {
-    const std::string number = "cut " + std::to_string(which);
-    return which > pipeline.last_cut() ? number : number + " ('" + pipeline.cut_name(which) + "')";
-  };
   if (source == nullptr) refuse("materialize: a source is needed");
-  if (cut < 0 || cut > pipeline.last_cut())
-    refuse("materialize: there is no cut " + std::to_string(cut) + "; the pipeline's last one is " +
-           named(pipeline.last_cut()));
-  if (!pipeline.stable(cut))
-    refuse("materialize: " + named(cut) + " lies past the frontier, " + named(pipeline.frontier()) +
-           ": it is random, other bytes in every epoch. " +
-           (pipeline.frontier() == 0
-                ? "This pipeline draws in its first op, so there is nothing to prepare; cut 0 "
-                  "would only put the stored bytes side by side"
-                : "Materialize the frontier or an earlier cut"));
-  if (cut < source->cut())
-    refuse("materialize: the source stands at " + named(source->cut()) + " already, past " +
-           named(cut));
+  require_stable_cut("materialize", pipeline, source->cut(), cut,
+                     pipeline.frontier() == 0
+                         ? "This pipeline draws in its first op, so there is nothing to prepare; "
+                           "cut 0 would only put the stored bytes side by side"
+                         : "Materialize the frontier or an earlier cut");
   if (const std::string made_by = source->fingerprint();
       !made_by.empty() && made_by != pipeline.fingerprint(source->cut()))
     throw Error(Code::kStale, "materialize: the source's samples were prepared by '" +

@@ -33,11 +33,7 @@ class StoreSource final : public Source, private StoredBytes {
   std::string pipeline() const override { return plan_.pipeline; }
 
   Result<Sample> read(SampleId id, const ReadContext& into) const override {
-    const auto bytes = [&] {
-      const StoredAt at = locate(id);
-      return at.file->read_sample(at.offset, at.size, into);
-    };
-    return sample(id, bytes, into);
+    return read_part(id, into);
   }
   const StoredBytes* stored_bytes() const override { return this; }
 

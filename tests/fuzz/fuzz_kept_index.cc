@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kept index of a shard, as it comes and sealed as that of this very shard: what is read from
 // it lies within the shard, and what is not read from it is as good as absent.
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "core/sha256.h"
-#include "fuzz.h"
+#include "folder.h"
 #include "source/tar_index.h"
 
 namespace cutwater::fuzz {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::uint64_t kBlock = 512;
-
-void write(const fs::path& path, std::string_view content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
 
 template <class T>
 void put(std::string& bytes, std::size_t at, T value) {
@@ -32,18 +21,12 @@ void put(std::string& bytes, std::size_t at, T value) {
 // some was read from the kept one.
 class Shard {
  public:
-  Shard() {
-    std::string name = (fs::temp_directory_path() / "cutwater-fuzz.XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr, "a folder can be made");
-    folder_ = name;
-    write(path(), std::string(8 * kBlock, '\0'));
-  }
-  ~Shard() { fs::remove_all(folder_); }
-  fs::path path() const { return folder_ / "shard.tar"; }
-  fs::path index() const { return folder_ / "shard.tar.cwindex"; }
+  Shard() { folder_.write("shard.tar", std::string(8 * kBlock, '\0')); }
+  std::string path() const { return folder_.path("shard.tar"); }
+  void write_index(std::string_view bytes) const { folder_.write("shard.tar.cwindex", bytes); }
 
  private:
-  fs::path folder_;
+  Folder folder_;
 };
 
 // FORMAT.md: magic and version, flags, size and time of the shard, two counts, samples, names,
@@ -59,7 +42,7 @@ std::string sealed(std::string body, const File& shard) {
 }
 
 void check(const Shard& shard, const File& file, const std::string& index_bytes) {
-  write(shard.index(), index_bytes);
+  shard.write_index(index_bytes);
   const TarIndex index = kept_tar_index(file);
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < index.samples.size(); ++i) {

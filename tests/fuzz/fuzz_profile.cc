@@ -2,37 +2,19 @@
 // A saved profile, one file of it replaced by any bytes: it is refused by name, or what is loaded
 // is sound and is the same when it is saved and loaded again.
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "cutwater/profile.h"
-#include "fuzz.h"
+#include "folder.h"
 #include "profile/summary.h"
 #include "profile/test_profile.h"
 
 namespace cutwater::fuzz {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kFiles[] = {"meta.json",   "ids.npy",           "bytes.npy",
                                        "op_s.npy",    "finish_s.npy",      "memory_s.npy",
                                        "first_s.npy", "variant_bytes.npy", "variant_decode_s.npy"};
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "cutwater-fuzz.XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr, "a folder can be made");
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string path(std::string_view name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

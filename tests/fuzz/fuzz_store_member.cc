@@ -2,12 +2,7 @@
 // The bytes of a sample in a store, with an index that calls them sound: they become the tensor
 // that the index says, or a bad sample; and whatever it is, the ops of any pipeline take or refuse
 // it.
-#include <stdlib.h>
-
-#include <filesystem>
-#include <fstream>
-
-#include "fuzz.h"
+#include "folder.h"
 #include "ops/presets.h"
 #include "store/disk.h"
 #include "store/index.h"
@@ -15,25 +10,6 @@
 
 namespace cutwater::fuzz {
 namespace {
-
-namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "cutwater-fuzz.XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr, "a folder can be made");
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string path() const { return path_; }
-  void write(std::string_view name, const std::string& content) const {
-    std::ofstream(path_ / name, std::ios::binary) << content;
-  }
-
- private:
-  fs::path path_;
-};
 
 TensorSpec spec_of(std::uint8_t kind, std::size_t size) {
   const auto count = static_cast<std::int64_t>(size);
