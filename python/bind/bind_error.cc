@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error to Python: the classes are Python's (cutwater/errors.py); here they are only raised.
+// Error to Python: the classes are Python's (cutwater/errors.py); here they are raised, or listed.
+#include <nanobind/stl/string.h>
+
 #include <exception>
 
 #include "bind.h"
