@@ -18,21 +18,19 @@
 
 namespace cutwater {
 
-// 128 bits that name a data set, a prefix of a pipeline and a codec: two data sets, two crop sizes
-// or two codecs in one cache never meet.
-struct CacheSpace {
-  std::uint64_t high = 0, low = 0;
-  bool operator==(const CacheSpace&) const = default;
-};
-CacheSpace cache_space(std::string_view data_identity, std::string_view fingerprint,
-                       const Codec& codec);
-
+// Names a value. Two data sets, two crop sizes, two codecs or two versions of a file in one cache
+// never meet: each has other numbers here.
 struct CacheKey {
-  CacheSpace space;
+  std::uint64_t data = 0;  // data_number() of the data set and the state of its files
+  std::uint64_t form = 0;  // form_number() of the prefix of the pipeline, and the codec
   SampleId sample = 0;
-  std::uint64_t draw = 0;  // 0: stable. A fresh form is one draw's: its version stands here
+  std::uint64_t draw = 0;  // 0: a stable form. A fresh form is one draw's: draw_number()
   bool operator==(const CacheKey&) const = default;
 };
+std::uint64_t data_number(std::string_view identity);
+std::uint64_t form_number(std::string_view fingerprint, const Codec& codec);
+// Jobs with one seed draw alike in the same epoch. Never 0.
+std::uint64_t draw_number(std::uint64_t seed, std::uint32_t epoch);
 
 // Bytes that are lent: 64-byte aligned, and valid and unchanged while this, or a copy of its hold,
 // lives.
@@ -54,6 +52,41 @@ class CacheValue {
 struct CacheStats {
   std::size_t bytes = 0, limit = 0;  // bytes: values and all that the cache keeps beside them
   std::int64_t entries = 0, hits = 0, misses = 0, refused = 0;
+  std::int64_t evicted = 0;  // that made way for others, or that nobody could use any more
+};
+
+// A job that comes to a cache, and what it can use there.
+struct JobOffer {
+  std::string name;                  // for people
+  std::uint64_t data = 0;            // CacheKey::data
+  std::int64_t samples = 0;          // of the data set
+  std::vector<std::uint64_t> forms;  // CacheKey::form that it can go on from; at most 32
+};
+
+// One job's seat at a cache. The cache knows by it who has yet to see what in his epoch: such
+// values stay while others make way. Every method may be called from any thread; none waits for
+// another job, and none throws.
+class CacheSeat {
+ public:
+  virtual ~CacheSeat() = default;  // the job leaves
+
+  // Nothing has been seen yet; fresh forms of this draw (or of none: 0) are of use. Whoever begins
+  // at about the same time gets the same number: where jobs go through what is resident in one
+  // order that follows from it, all have soon had the same, and it makes way.
+  virtual std::uint64_t begin_epoch(std::uint64_t draw) = 0;
+  // The job has got this sample in the epoch of that draw; nothing happens where it is over.
+  virtual void had(std::uint64_t draw, SampleId sample) = 0;
+  // Appends samples that have become resident in a form of use to this job, since it was last
+  // asked; after begin_epoch(), all that are. Some may be named twice or be gone again.
+  virtual void arrivals(std::vector<SampleId>& samples) = 0;
+  // Jobs at the same data set, besides this one, in the middle of an epoch…
+  virtual int others() const = 0;
+  // …and those of them that draw alike: fresh forms are of use to them.
+  virtual int others_alike() const = 0;
+  // One job makes a sample, others take another meanwhile: false if another is at it just now.
+  // Advice: it ends with made(), or when the job goes, and nobody must wait for it.
+  virtual bool start_making(SampleId sample) = 0;
+  virtual void made(SampleId sample) = 0;
 };
 
 // Every method may be called from any thread. What a back end cannot do (full, gone, damaged) is a
@@ -69,12 +102,23 @@ class Cache {
   virtual bool has_room(std::size_t bytes) const = 0;
 
   // Keeps a value of `size` bytes under a key that has none yet; `fill` writes it to its place, and
-  // what `fill` throws is thrown on. False: refused, because the cache is full or the key taken.
+  // what `fill` throws is thrown on. `seconds`: what a hit saves. Values that are worth less, by
+  // the byte and by how many jobs have yet to see them, make way. False: refused, because all that
+  // is there is worth as much, or the key is taken.
   using Fill = std::function<void(std::span<std::uint8_t> place)>;
-  virtual bool put(const CacheKey& key, std::size_t size, const Fill& fill) = 0;
+  virtual bool put(const CacheKey& key, std::size_t size, double seconds, const Fill& fill) = 0;
+
+  // Takes away a value that has proved damaged.
+  virtual void drop(const CacheKey& key) = 0;
+
+  // A seat for a job; null: this cache knows no jobs.
+  virtual std::unique_ptr<CacheSeat> seat(const JobOffer& offer) = 0;
 
   // Whether the bytes lie where others can write, too: then a value has to prove itself.
   virtual bool shared() const = 0;
+
+  // What is wrong with it, in words, and what happens meanwhile; empty: nothing.
+  virtual std::string trouble() const { return {}; }
 
   virtual CacheStats stats() const = 0;
 };

@@ -30,7 +30,7 @@ class CacheContract : public testing::TestWithParam<BackEnd> {
   static std::shared_ptr<Cache> make(std::size_t limit) { return GetParam().make(limit); }
 };
 
-CacheKey key_of(SampleId sample, std::uint64_t space = 1) { return {{space, space}, sample, 0}; }
+CacheKey key_of(SampleId sample, std::uint64_t space = 1) { return {space, space, sample, 0}; }
 
 // Bytes that no other sample has.
 Bytes bytes_of(SampleId sample, std::size_t size) {
@@ -41,7 +41,7 @@ Bytes bytes_of(SampleId sample, std::size_t size) {
 }
 
 bool put(Cache& cache, const CacheKey& key, const Bytes& bytes) {
-  return cache.put(key, bytes.size(), [&](std::span<std::uint8_t> place) {
+  return cache.put(key, bytes.size(), 1, [&](std::span<std::uint8_t> place) {
     EXPECT_EQ(place.size(), bytes.size());
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(place.data()) % 64, 0u);
     std::copy(bytes.begin(), bytes.end(), place.begin());
@@ -73,8 +73,8 @@ TEST_P(CacheContract, GivesWhatWasPut) {
 
 TEST_P(CacheContract, KeysThatDifferAnywhereAreOthers) {
   const auto cache = make(kMiB);
-  const CacheKey keys[] = {{{1, 2}, 3, 0}, {{2, 2}, 3, 0}, {{1, 3}, 3, 0}, {{1, 2}, 4, 0},
-                           {{1, 2}, 3, 1}, {{2, 1}, 3, 0}, {{1, 2}, 0, 3}};
+  const CacheKey keys[] = {{1, 2, 3, 0}, {2, 2, 3, 0}, {1, 3, 3, 0}, {1, 2, 4, 0},
+                           {1, 2, 3, 1}, {2, 1, 3, 0}, {1, 2, 0, 3}};
   SampleId number = 0;
   for (const CacheKey& key : keys) EXPECT_TRUE(put(*cache, key, bytes_of(number++, 100)));
   number = 0;
@@ -107,7 +107,7 @@ TEST_P(CacheContract, WhatIsTooLargeLeavesRoomForOthers) {
   const auto cache = make(kMiB);
   for (const std::size_t size : {2 * kMiB, kMiB, SIZE_MAX, SIZE_MAX - 63, SIZE_MAX / 2}) {
     EXPECT_FALSE(cache->has_room(size));
-    EXPECT_FALSE(cache->put(key_of(1), size, [](std::span<std::uint8_t>) { FAIL(); }));
+    EXPECT_FALSE(cache->put(key_of(1), size, 1, [](std::span<std::uint8_t>) { FAIL(); }));
   }
   EXPECT_TRUE(cache->has_room(1000));
   EXPECT_TRUE(put(*cache, key_of(1), bytes_of(1, 1000)));
@@ -133,7 +133,7 @@ TEST_P(CacheContract, AValueOutlivesItsCache) {
 TEST_P(CacheContract, WhatWasNotWrittenToItsEndIsNotThere) {
   const auto cache = make(kMiB);
   const auto fail = [](std::span<std::uint8_t>) { throw std::runtime_error("no more"); };
-  EXPECT_THROW(cache->put(key_of(1), 100, fail), std::runtime_error);
+  EXPECT_THROW(cache->put(key_of(1), 100, 1, fail), std::runtime_error);
   EXPECT_FALSE(cache->get(key_of(1)));
   EXPECT_TRUE(put(*cache, key_of(1), bytes_of(1, 100)));
   EXPECT_EQ(got(*cache, key_of(1)), bytes_of(1, 100));
@@ -184,15 +184,18 @@ TEST_P(CacheContract, ManyThreads) {
 INSTANTIATE_TEST_SUITE_P(BackEnds, CacheContract, testing::ValuesIn(kBackEnds),
                          [](const auto& of) { return std::string(of.param.name); });
 
-TEST(CacheSpace, IsAnotherForAnotherDataSetPrefixOrCodec) {
-  const CacheSpace one = cache_space("data", "prefix", {});
-  EXPECT_EQ(one, cache_space("data", "prefix", codec_named("none")));
-  EXPECT_NE(one, cache_space("data2", "prefix", {}));
-  EXPECT_NE(one, cache_space("data", "prefix2", {}));
-  EXPECT_NE(one, cache_space("data", "prefix", codec_named("lz4")));
-  EXPECT_NE(cache_space("data", "prefix", codec_named("zstd:1")),
-            cache_space("data", "prefix", codec_named("zstd:2")));
-  EXPECT_NE(cache_space("a\n1 b", "c", {}), cache_space("a", "b\n1 c", {}));
+TEST(CacheKey, NumbersDifferWhereDataPrefixCodecOrDrawDo) {
+  EXPECT_EQ(data_number("data"), data_number("data"));
+  EXPECT_NE(data_number("data"), data_number("data2"));
+  const std::uint64_t one = form_number("prefix", {});
+  EXPECT_EQ(one, form_number("prefix", codec_named("none")));
+  EXPECT_NE(one, form_number("prefix2", {}));
+  EXPECT_NE(one, form_number("prefix", codec_named("lz4")));
+  EXPECT_NE(form_number("prefix", codec_named("zstd:1")),
+            form_number("prefix", codec_named("zstd:2")));
+  EXPECT_NE(draw_number(1, 2), draw_number(2, 1));
+  EXPECT_EQ(draw_number(1, 2), draw_number(1, 2));
+  EXPECT_NE(draw_number(0, 0), 0u);
 }
 
 }  // namespace

@@ -42,9 +42,9 @@ struct alignas(kAlignment) Entry {
 static_assert(sizeof(Entry) == kAlignment);
 
 std::uint64_t mixed(const CacheKey& key) {
-  // The space is a hash already; sample ids are small numbers, spread by the golden ratio.
+  // Data and form are hashes already; sample ids are small numbers, spread by the golden ratio.
   constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
-  std::uint64_t hash = key.space.low ^ (static_cast<std::uint64_t>(key.sample) * kSpread);
+  std::uint64_t hash = key.data ^ key.form ^ (static_cast<std::uint64_t>(key.sample) * kSpread);
   hash = (hash ^ key.draw) * kSpread;
   return hash ^ (hash >> 32);
 }
@@ -93,7 +93,7 @@ class MemoryCache final : public Cache, public std::enable_shared_from_this<Memo
     return fits(used_.load(std::memory_order_relaxed), bytes);
   }
 
-  bool put(const CacheKey& key, std::size_t size, const Fill& fill) override {
+  bool put(const CacheKey& key, std::size_t size, double /*seconds*/, const Fill& fill) override {
     Chain& chain = this->chain(key);
     const Entry* head = chain.load(std::memory_order_acquire);
     std::uint8_t* const place = find(head, key) == nullptr ? take(size) : nullptr;
@@ -110,10 +110,12 @@ class MemoryCache final : public Cache, public std::enable_shared_from_this<Memo
     return true;
   }
 
+  void drop(const CacheKey&) override {}
+  std::unique_ptr<CacheSeat> seat(const JobOffer&) override { return nullptr; }
   bool shared() const override { return false; }
 
   CacheStats stats() const override {
-    return {std::min(used_.load(), limit_), limit_, entries_, hits_, misses_, refused_};
+    return {std::min(used_.load(), limit_), limit_, entries_, hits_, misses_, refused_, 0};
   }
 
  private:

@@ -28,8 +28,8 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, CutChoice choice
       codec_(codec_named(use.codec)),
       choice_(std::move(choice)),
       cut_name_(what.pipeline.cut_name(choice_.cut)),
-      space_(cache_space(what.source->identity(), what.pipeline.fingerprint(choice_.cut), codec_)) {
-}
+      data_(data_number(what.source->identity())),
+      form_(form_number(what.pipeline.fingerprint(choice_.cut), codec_)) {}
 
 std::optional<Kept> CachedForms::find(SampleId id, const ReadContext& into, KeeperWork& work) {
   const Timed timed(work.cache_ns);
@@ -62,7 +62,7 @@ void CachedForms::keep(const Sample& sample, KeeperWork& work) try {
   const auto size = static_cast<std::int64_t>(form.size());
   offered_bytes_.fetch_add(size, std::memory_order_relaxed);
   offered_.fetch_add(1, std::memory_order_relaxed);
-  if (!cache_->put(key(sample.id), form.size(),
+  if (!cache_->put(key(sample.id), form.size(), 0,
                    [&form](std::span<std::uint8_t> place) { form.write(place); })) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return;

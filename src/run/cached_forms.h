@@ -33,14 +33,14 @@ class CachedForms final : public FormKeeper {
   CacheReport report(std::int64_t hits, std::int64_t misses) const;
 
  private:
-  CacheKey key(SampleId id) const { return {space_, id, 0}; }
+  CacheKey key(SampleId id) const { return {data_, form_, id, 0}; }
   Checksum checksum() const { return cache_->shared() ? Checksum::kXxh3 : Checksum::kNone; }
 
   const std::shared_ptr<Cache> cache_;
   const Codec codec_;
   const CutChoice choice_;
   const std::string cut_name_;
-  const CacheSpace space_;
+  const std::uint64_t data_, form_;
   std::atomic<std::int64_t> damaged_{0}, refused_{0};
   std::atomic<std::int64_t> offered_{0}, offered_bytes_{0}, kept_{0}, kept_bytes_{0};
 };

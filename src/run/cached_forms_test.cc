@@ -242,9 +242,11 @@ class BrokenCache final : public Cache {
     return {spoiled->view(), spoiled};
   }
   bool has_room(std::size_t) const override { return true; }
-  bool put(const CacheKey& key, std::size_t size, const Fill& fill) override {
+  void drop(const CacheKey& key) override { inner_->drop(key); }
+  std::unique_ptr<CacheSeat> seat(const JobOffer& offer) override { return inner_->seat(offer); }
+  bool put(const CacheKey& key, std::size_t size, double seconds, const Fill& fill) override {
     if (!keeps_) throw Error(Code::kIo, "the machine that held it is gone");
-    return inner_->put(key, size, fill);
+    return inner_->put(key, size, seconds, fill);
   }
   bool shared() const override { return false; }
   CacheStats stats() const override { return inner_->stats(); }
