@@ -167,12 +167,26 @@ def test_the_regret_is_that_of_the_choice_among_all_measured(bench: Any) -> None
         for strategy, one in times.items()
     }
     chosen = {"cut": 3, "cut_name": "resize", "codec": "zstd:1", "place": "store", "total_s": 20.0}
-    rows = {row["epochs"]: row for row in presto.compare({e: {"choice": chosen} for e in (1, 5, 90)}, measured)}
+    met: list[list[Any]] = []
+
+    class Again:
+        """The same figures once more; after one epoch the store turns out no slower than doing nothing."""
+
+        def again(self, strategies: list[Any], rounds: int) -> dict[Any, Any]:
+            met.append(strategies)
+            return {strategy: measured[store if len(met) == 4 else strategy] for strategy in strategies}
+
+    plans = {e: {"choice": chosen} for e in (1, 5, 90)}
+    rows = {row["epochs"]: row for row in presto.compare(plans, measured, Again(), 3)}
+    assert met == [[store, none], [store, memory], [store, memory]]
     assert [rows[e]["best"] for e in (1, 5, 90)] == ["unprepared", "memory:resize/none", "memory:resize/none"]
     assert rows[1]["regret"] == pytest.approx(13 / 10 - 1)
     assert rows[5]["regret"] == pytest.approx(17 / 14 - 1)
     assert rows[90]["regret"] == pytest.approx(102 / 56.5 - 1)
     assert rows[5]["chosen"] == "store:resize/zstd:1"
+    (lucky,) = presto.compare({1: {"choice": chosen}}, measured, Again(), 3)
+    assert (lucky["regret"], lucky["best"], lucky["luckiest"]) == (0, "store:resize/zstd:1", "unprepared")
+    assert lucky["regret_of_luckiest"] == pytest.approx(13 / 10 - 1)
 
 
 def test_png_files_of_16_bits_are_the_photographs(bench: Any, tmp_path: pathlib.Path) -> None:
