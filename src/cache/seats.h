@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job's half of a seat: everything but sitting down and leaving happens in the segment, without
+// the writer, without a lock and without a system call. What the writer makes of it: keeper.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cache/reader.h"
+
+namespace cutwater::cache {
+
+// A seat that Keeper::join() has given. `begun` is called after each begin_epoch() (the memory back
+// end sweeps then); `leave` once, at the end: it brings Keeper::leave() about. Neither may throw;
+// either may be empty. Holds the reader, and so its link.
+std::unique_ptr<CacheSeat> make_seat(std::shared_ptr<Reader> reader, int seat,
+                                     std::function<void()> begun, std::function<void()> leave);
+
+// Of the seats in a segment, as far as a reader can tell.
+bool in_epoch(const SeatRecord& seat);  // taken, has begun one, and has not yet had all of it
+
+// Fresh values are of use to jobs that draw alike; stable ones to all.
+inline bool draws_alike(std::uint64_t value_draw, std::uint64_t job_draw) {
+  return value_draw == 0 || value_draw == job_draw;
+}
+
+}  // namespace cutwater::cache
