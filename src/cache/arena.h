@@ -29,7 +29,7 @@ class Arena {
   std::uint64_t free_bytes() const { return free_bytes_; }
   std::uint64_t used_bytes() const { return end_ - begin_ - free_bytes_; }
   std::uint64_t largest_free() const { return by_size_.empty() ? 0 : by_size_.rbegin()->first; }
-  // What a piece of this size takes; SIZE_MAX-like numbers do not wrap: they are too large anyway.
+  // What a piece of this size takes. No size wraps: beyond 2^62 all are alike, too large.
   std::uint64_t rounded(std::uint64_t size) const;
 
  private:

@@ -43,8 +43,8 @@ class Keeper {
   // A value that has proved damaged goes. False: there is none.
   bool drop(const CacheKey& key);
 
-  // A seat for a job; -1: all are taken, or there is no room for its seen bits, or the offer has
-  // more than kMostForms forms or fewer than no samples.
+  // A seat for a job; -1: all are taken, there is no room for its seen bits, or the offer has more
+  // than kMostForms forms or a negative number of samples.
   int join(int client, const JobOffer& offer);
   // False: the client does not sit there.
   bool leave(int client, int seat);
@@ -87,42 +87,51 @@ class Keeper {
 
  private:
   using Number = Residents::Number;
-  struct Value {  // the writer's own copy of what the index says
-    std::uint64_t offset = 0, size = 0;
+  // The writer's own copy of what the index says: clients could write there.
+  struct Value {
+    std::uint64_t offset = 0, size = 0;  // offset 0: the way is free
+    bool fresh = false;
   };
+  static_assert(sizeof(Value) + Residents::kBytesEach <= Shape::kWriterBytes);
   struct Reservation {
     int client = 0;
-    Number entry = 0;
+    Number number = 0;
     double seconds = 0;
   };
-  struct Range {
+  struct Piece {
     std::uint64_t offset = 0, size = 0;
   };
   struct Seat {
     int client = -1;  // -1: free
     JobOffer offer;
-    Range seen;
+    Piece seen;
   };
 
+  bool open(int client) const;
+  bool somebody_sits_at(std::uint64_t data) const;
+  bool seen(const Seat& seat, SampleId sample) const;
   double uses(const CacheKey& key) const;
   std::optional<Number> find(const CacheKey& key) const;
   std::optional<Number> free_way(const CacheKey& key, double density);
   std::optional<std::uint64_t> room(std::uint64_t size, double worth);
   std::optional<std::uint64_t> allocate(std::uint64_t size);
-  void unlink(Number entry);
-  void evict(Number entry);
+  std::optional<Place> refuse();
+  void free_entry(Number number);  // the way in the index; the bytes are the caller's
+  void unlink(Number number);      // a value goes; its bytes when nobody holds them
+  void evict(Number number);       // the same, to make way
   void reclaim();
   void announce(const CacheKey& key);
-  void note_bytes();
+  void write_books();
 
   const std::shared_ptr<Segment> segment_;
   Arena arena_;
   Residents residents_;
-  std::vector<Value> values_;  // by entry
+  std::vector<Value> values_;  // by number: the place in the index
   std::unordered_map<std::uint64_t, Reservation> reservations_;
   std::uint64_t next_token_ = 1;
   std::vector<Seat> seats_;
-  std::vector<Range> parked_;  // evicted, but held by somebody when last looked at
+  std::vector<Piece> parked_;  // of values that are gone, but were held when last looked at
+  std::int64_t fresh_ = 0;     // fresh values
 };
 
 }  // namespace cutwater::cache

@@ -32,6 +32,9 @@ struct Shape {
   std::uint64_t ring = 0;  // arrivals that a seat may be behind
   std::uint64_t sets = 0;  // of the index: 8 entries each
 
+  // What the writer keeps of an entry outside of the segment.
+  static constexpr std::uint64_t kWriterBytes = 48;
+
   // One entry for 4096 bytes: values of 5 KB fill the segment.
   static Shape of(std::uint64_t limit, int most_clients);
 
@@ -50,10 +53,10 @@ struct Shape {
 struct alignas(64) Header {
   std::uint64_t magic, version;
   Shape shape;
-  // Written by the writer alone.
-  alignas(64) Word secured;  // bytes from the beginning that have pages: readers stay below
-  Word bytes;                // values, seen bits and everything beside them
-  Word largest_free;         // bytes of one piece in the arena
+  // From here to `arrived`, written by the writer alone.
+  Word secured;            // bytes from the beginning that have pages: readers stay below
+  alignas(64) Word bytes;  // values, seen bits and everything beside them
+  Word largest_free;       // bytes of one piece in the arena
   Word entries, refused, evicted;
   Word past_hits, past_misses;  // of clients that are gone
   alignas(64) Word arrived;     // arrivals written so far
@@ -64,12 +67,13 @@ static_assert(sizeof(Header) == 320);
 
 // Of one process. Its pins follow: a pin is 0, or the offset of a value that is held.
 struct alignas(64) ClientRecord {
-  Word open;          // 1: taken
-  Word hits, misses;  // the writer adds them to past_* when the client goes
-  Word unpinned;      // of the misses: the value was there, but all pins were taken
-  Word pins_high;     // no pin at or past it has ever been set
+  Word open;              // 1: taken
+  Word pins_high;         // no pin at or past it has ever been set
+  alignas(64) Word hits;  // the writer adds them to past_hits when the client goes
+  Word misses;
+  Word unpinned;  // of the misses: the value was there, but all pins were taken
 };
-static_assert(sizeof(ClientRecord) == 64);
+static_assert(sizeof(ClientRecord) == 128);
 
 struct alignas(64) SeatRecord {
   Word taken;          // 0: free; else 1 + the client's number

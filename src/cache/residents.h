@@ -3,9 +3,11 @@
 // the values says what each is of use for. The cache and the planner's simulator decide by it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace cutwater::cache {
@@ -58,6 +60,16 @@ class Residents {
     float seconds = 0;
     Number older = kNone, newer = kNone;
   };
+
+ public:
+  static constexpr std::size_t kBytesEach = sizeof(Value);
+
+ private:
+  struct Least {
+    std::optional<Number> number;
+    double bound;  // what the next must be below
+  };
+  void consider(Number number, Least& least) const;
   Number step(Number& hand);  // what the hand stood at; it goes on to the next
 
   Uses uses_;

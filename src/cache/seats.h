@@ -16,8 +16,10 @@ namespace cutwater::cache {
 std::unique_ptr<CacheSeat> make_seat(std::shared_ptr<Reader> reader, int seat,
                                      std::function<void()> begun, std::function<void()> leave);
 
-// Of the seats in a segment, as far as a reader can tell.
-bool in_epoch(const SeatRecord& seat);  // taken, has begun one, and has not yet had all of it
+// Taken, has begun an epoch, and has not yet had all of it.
+bool in_epoch(const SeatRecord& seat);
+
+std::uint64_t seen_words(std::int64_t samples);  // of seen bits, 64 in each
 
 // Fresh values are of use to jobs that draw alike; stable ones to all.
 inline bool draws_alike(std::uint64_t value_draw, std::uint64_t job_draw) {

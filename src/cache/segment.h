@@ -63,6 +63,8 @@ class Segment {
 
  private:
   Segment(std::uint8_t* memory, const Shape& shape, int fd);
+  static std::shared_ptr<Segment> begin(std::uint8_t* memory, const Shape& shape, int fd,
+                                        std::uint64_t secured);
   template <class T>
   std::span<T> part(std::uint64_t at, std::uint64_t count) const;
 
