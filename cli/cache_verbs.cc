@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cutwater cache: a cache that the jobs of a machine share. serve runs it; stat, ls and clear ask it.
+// cutwater cache: a cache that the jobs of a machine share. serve runs it; stat, ls and clear ask
+// it.
 #include <pwd.h>
 #include <unistd.h>
 
@@ -108,8 +109,7 @@ void serve(const ServeArguments& arguments) {
   std::signal(SIGXFSZ, SIG_IGN);
   cache::Server server(options);
   serving = &server;
-  for (const int end : {SIGTERM, SIGINT})
-    std::signal(end, [](int) { serving->stop(); });
+  for (const int end : {SIGTERM, SIGINT}) std::signal(end, [](int) { serving->stop(); });
   options.log(bytes_text(options.limit) + " at " + options.socket);
   if (arguments.json) {
     print({{"socket", options.socket}, {"limit", options.limit}, {"pid", getpid()}});
@@ -126,7 +126,8 @@ Connection connection_to(const CacheArguments& arguments) {
     return Connection(arguments.path(), false);
   } catch (const Error& error) {
     if (error.code() != Code::kUnavailable) throw;
-    throw Error(error.code(), error.failure().reason + "; " + cache::how_to_serve(arguments.path()));
+    throw Error(error.code(),
+                error.failure().reason + "; " + cache::how_to_serve(arguments.path()));
   }
 }
 
@@ -160,12 +161,18 @@ void stat(const CacheArguments& arguments) {
   const std::vector<wire::Row> users = all_rows(connection, wire::Listed::kUsers);
   const std::vector<wire::Row> jobs = all_rows(connection, wire::Listed::kJobs);
   if (arguments.json) {
-    ordered_json json = {{"socket", connection.path()},   {"pid", now.pid},
-                         {"bytes", now.bytes},            {"limit", now.limit},
-                         {"entries", now.entries},        {"hits", now.hits},
-                         {"misses", now.misses},          {"refused", now.refused},
-                         {"evicted", now.evicted},        {"clients", now.clients},
-                         {"by_form", ordered_json::array()}, {"users", ordered_json::array()},
+    ordered_json json = {{"socket", connection.path()},
+                         {"pid", now.pid},
+                         {"bytes", now.bytes},
+                         {"limit", now.limit},
+                         {"entries", now.entries},
+                         {"hits", now.hits},
+                         {"misses", now.misses},
+                         {"refused", now.refused},
+                         {"evicted", now.evicted},
+                         {"clients", now.clients},
+                         {"by_form", ordered_json::array()},
+                         {"users", ordered_json::array()},
                          {"jobs", ordered_json::array()}};
     for (const wire::Row& row : forms) json["by_form"].push_back(json_of_form(row));
     for (const wire::Row& row : users) json["users"].push_back(json_of_user(row));

@@ -55,7 +55,8 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   Attachment(const std::string& path, std::function<void()> changed);
   // `owe` is called where the question cannot be asked, because another answer is owed.
   template <class Reply, class Question>
-  std::optional<Reply> ask(const Question& question, const std::function<void()>& owe = [] {});
+  std::optional<Reply> ask(
+      const Question& question, const std::function<void()>& owe = [] {});
   void owe_abort(std::uint64_t token);
   void owe_leave(std::uint32_t seat);
   void take_late_answer();

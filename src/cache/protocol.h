@@ -179,17 +179,17 @@ inline constexpr std::size_t kMostBytes = 8192;
 
 template <class Message>
 concept Sendable = std::is_trivially_copyable_v<Message> && std::is_standard_layout_v<Message> &&
-                   sizeof(Message) <= kMostBytes && sizeof(Message) % 8 == 0;
+                       sizeof(Message) <= kMostBytes
+                   && sizeof(Message) % 8 == 0;
 
 static_assert(sizeof(CacheKey) == 32 && sizeof(Head) == 8 && sizeof(Hello) == 16 &&
               sizeof(HelloReply) == 32 && sizeof(Reserve) == 56 && sizeof(ReserveReply) == 32 &&
               sizeof(Commit) == 16 && sizeof(Abort) == 16 && sizeof(Drop) == 40 &&
-              sizeof(CommitReply) == 8 &&
-              sizeof(AbortReply) == 8 && sizeof(DropReply) == 8 && sizeof(LeaveReply) == 8 &&
-              sizeof(Join) == 352 && sizeof(JoinReply) == 16 && sizeof(Leave) == 16 &&
-              sizeof(Stat) == 8 && sizeof(StatReply) == 72 && sizeof(Row) == 112 &&
-              sizeof(List) == 32 && sizeof(ListReply) == 16 + 32 * 112 && sizeof(Clear) == 32 &&
-              sizeof(ClearReply) == 24);
+              sizeof(CommitReply) == 8 && sizeof(AbortReply) == 8 && sizeof(DropReply) == 8 &&
+              sizeof(LeaveReply) == 8 && sizeof(Join) == 352 && sizeof(JoinReply) == 16 &&
+              sizeof(Leave) == 16 && sizeof(Stat) == 8 && sizeof(StatReply) == 72 &&
+              sizeof(Row) == 112 && sizeof(List) == 32 && sizeof(ListReply) == 16 + 32 * 112 &&
+              sizeof(Clear) == 32 && sizeof(ClearReply) == 24);
 
 template <Sendable Message>
 std::span<const std::uint8_t> bytes_of(const Message& message) {

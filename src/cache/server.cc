@@ -56,8 +56,7 @@ class Server::Impl {
       const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()),
                                    idle ? -1 : static_cast<int>(kTick.count()));
       if (count < 0 && errno != EINTR)
-        throw Error(Code::kIo,
-                    "the cache cannot wait: " + std::generic_category().message(errno));
+        throw Error(Code::kIo, "the cache cannot wait: " + std::generic_category().message(errno));
       if (Clock::now() - ticked_ >= kTick) tick();
       for (int i = 0; i < count; ++i) {
         const std::uint64_t about = ready[static_cast<std::size_t>(i)].data.u64;
@@ -107,7 +106,8 @@ class Server::Impl {
   }
 
   void accept_one() {
-    Descriptor socket(accept4(listener_.socket().get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Descriptor socket(
+        accept4(listener_.socket().get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return;
       log_("a client has to wait: " + std::generic_category().message(errno));
@@ -142,8 +142,7 @@ class Server::Impl {
         if (i + 1 == kPacketsAtOnce) return;
       }
     } catch (const Error& error) {
-      log_(words_of(client->second.session.peer()) +
-           " is disconnected: " + error.failure().reason);
+      log_(words_of(client->second.session.peer()) + " is disconnected: " + error.failure().reason);
     }
     clients_.erase(client);
   }

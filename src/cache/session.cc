@@ -13,6 +13,9 @@
 namespace cutwater::cache {
 namespace {
 
+// Looked at with every reservation for values that nobody can use any more.
+constexpr std::size_t kSweep = 16;
+
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(Code::kInvalidArgument, "it said nonsense: " + why);
 }
@@ -39,7 +42,7 @@ std::vector<wire::Row> form_rows(const Keeper& keeper) {
     row.b = use.form;
     row.entries = use.entries;
     row.bytes = use.bytes;
-    for (const Keeper::Job& job : jobs) row.seats += can_use(job, use.data, use.form) ? 1 : 0;
+    for (const Keeper::Job& job : jobs) row.seats += can_use(job, use.data, use.form) ? 1U : 0U;
     rows.push_back(row);
   }
   return rows;
@@ -52,7 +55,7 @@ std::vector<wire::Row> user_rows(const Keeper& keeper) {
     row.a = use.owner;
     row.entries = use.entries;
     row.bytes = use.bytes;
-    row.limit = use.quota;
+    row.limit = use.quota.value_or(0);
     rows.push_back(row);
   }
   return rows;
@@ -68,8 +71,8 @@ std::vector<wire::Row> job_rows(const Desk& desk) {
     row.bytes = static_cast<std::uint64_t>(job.samples);
     const auto client = desk.clients.find(job.client);
     if (client != desk.clients.end()) row.limit = static_cast<std::uint64_t>(client->second.pid);
-    row.seats = std::min<std::uint64_t>(desk.keeper.segment()->seat(job.seat).forms_count,
-                                        kMostForms);
+    row.seats =
+        std::min<std::uint64_t>(desk.keeper.segment()->seat(job.seat).forms_count, kMostForms);
     row.name = wire::name_field(job.name);
     rows.push_back(row);
   }
@@ -120,8 +123,7 @@ Session::Reply Session::answer(std::span<const std::uint8_t> packet) {
   if (!greeted_) refuse("no hello");
   Keeper& keeper = desk_->keeper;
   switch (head->kind) {
-    case Kind::kReserve:
-      return reserve(parsed<wire::Reserve>(packet));
+    case Kind::kReserve: return reserve(parsed<wire::Reserve>(packet));
     case Kind::kCommit:
       if (!keeper.commit(client(), parsed<wire::Commit>(packet).token))
         refuse("it has not reserved what it commits");
@@ -134,23 +136,17 @@ Session::Reply Session::answer(std::span<const std::uint8_t> packet) {
       (void)client();
       keeper.drop(parsed<wire::Drop>(packet).key);
       return said(wire::DropReply{});
-    case Kind::kJoin:
-      return join(parsed<wire::Join>(packet));
+    case Kind::kJoin: return join(parsed<wire::Join>(packet));
     case Kind::kLeave: {
       const std::uint32_t seat = parsed<wire::Leave>(packet).seat;
       if (seat >= kMostSeats || !keeper.leave(client(), static_cast<int>(seat)))
         refuse("it does not have the seat that it leaves");
       return said(wire::LeaveReply{});
     }
-    case Kind::kStat:
-      (void)parsed<wire::Stat>(packet);
-      return stat();
-    case Kind::kList:
-      return list(parsed<wire::List>(packet));
-    case Kind::kClear:
-      return clear(parsed<wire::Clear>(packet));
-    case Kind::kHello:
-      break;
+    case Kind::kStat: (void)parsed<wire::Stat>(packet); return stat();
+    case Kind::kList: return list(parsed<wire::List>(packet));
+    case Kind::kClear: return clear(parsed<wire::Clear>(packet));
+    case Kind::kHello: break;
   }
   refuse("kind " + std::to_string(static_cast<std::uint32_t>(head->kind)));
 }
@@ -181,8 +177,8 @@ Session::Reply Session::greet(const wire::Hello& hello) {
 Session::Reply Session::reserve(const wire::Reserve& question) {
   if (!std::isfinite(question.seconds) || question.seconds < 0)
     refuse("a value that saves " + std::to_string(question.seconds) + " s");
-  const auto place =
-      desk_->keeper.reserve(client(), question.key, question.size, question.seconds);
+  desk_->keeper.sweep(kSweep);
+  const auto place = desk_->keeper.reserve(client(), question.key, question.size, question.seconds);
   wire::ReserveReply reply;
   reply.status = place ? wire::Status::kDone : wire::Status::kRefused;
   if (place) {
@@ -225,12 +221,9 @@ Session::Reply Session::stat() {
 
 std::vector<wire::Row> Session::rows(wire::Listed what) const {
   switch (what) {
-    case wire::Listed::kForms:
-      return form_rows(desk_->keeper);
-    case wire::Listed::kUsers:
-      return user_rows(desk_->keeper);
-    case wire::Listed::kJobs:
-      return job_rows(*desk_);
+    case wire::Listed::kForms: return form_rows(desk_->keeper);
+    case wire::Listed::kUsers: return user_rows(desk_->keeper);
+    case wire::Listed::kJobs: return job_rows(*desk_);
   }
   refuse("a list of kind " + std::to_string(static_cast<std::uint32_t>(what)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client of the daemon, as the daemon sees it: what it says is checked, done and answered. There
-// is no socket here; server.h has it.
+// One client of the daemon, as the daemon sees it: what it says is checked, done and answered.
+// There is no socket here; server.h has it.
 #pragma once
 
 #include <cstdint>

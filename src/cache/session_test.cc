@@ -84,8 +84,8 @@ TEST_F(SessionTest, PacketsOfAnotherSizeAreNonsense) {
 TEST_F(SessionTest, ValuesThatCannotBeAreNonsense) {
   greet(session_);
   wire::Reserve reserve = reserve_of(1, 10);
-  for (const double seconds : {-1.0, std::numeric_limits<double>::quiet_NaN(),
-                               std::numeric_limits<double>::infinity()}) {
+  for (const double seconds :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     reserve.seconds = seconds;
     expect_refused(reserve, "a value that saves");
   }

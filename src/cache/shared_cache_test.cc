@@ -6,16 +6,19 @@
 #include <gtest/gtest.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
-#include <stdexcept>
+#include <filesystem>
+#include <vector>
 
 #include "cache/connection.h"
 #include "cache/test_daemon.h"
 #include "cutwater/cache.h"
 #include "cutwater/error.h"
+#include "variant/form.h"
 
 namespace cutwater::cache {
 namespace {
@@ -61,8 +64,8 @@ TEST(SharedCache, WithoutADaemonItIsAMissInWords) {
   EXPECT_FALSE(put(*cache, 1));
   EXPECT_FALSE(cache->has_room(1));
   EXPECT_THAT(cache->trouble(), HasSubstr("nobody serves a cache at " + folder.socket()));
-  EXPECT_THAT(cache->trouble(), HasSubstr("cutwater cache serve --memory 8GiB --socket " +
-                                          folder.socket()));
+  EXPECT_THAT(cache->trouble(),
+              HasSubstr("cutwater cache serve --memory 8GiB --socket " + folder.socket()));
   EXPECT_EQ(cache->stats().misses, 1);
   EXPECT_EQ(cache->stats().refused, 1);
   const TestDaemon daemon(folder.socket(), kMiB);
@@ -198,9 +201,9 @@ TEST(SharedCache, AForkIsAClientOfItsOwn) {
   for (SampleId sample = 10; put(*cache, sample, 10'000); ++sample) {
   }
   EXPECT_TRUE(holds(held, 1)) << "the child let go its copy, not this one";
-  EXPECT_EQ(all_rows(*std::make_unique<Connection>(folder.socket(), false), wire::Listed::kJobs)
-                .size(),
-            1u);
+  EXPECT_EQ(
+      all_rows(*std::make_unique<Connection>(folder.socket(), false), wire::Listed::kJobs).size(),
+      1u);
 }
 
 TEST(SharedCache, SeatsComeBackWithWhatTheJobHasHad) {
@@ -252,6 +255,50 @@ TEST(SharedCache, ADaemonOfAnotherVersionIsNamed) {
   daemon.join();
 }
 
+// The daemon's memory, as somebody who may do anything sees it.
+Descriptor memory_of(pid_t daemon) {
+  const std::filesystem::path fds = "/proc/" + std::to_string(daemon) + "/fd";
+  for (const auto& fd : std::filesystem::directory_iterator(fds))
+    if (std::filesystem::read_symlink(fd).string().find("cutwater-cache") != std::string::npos)
+      return Descriptor(open(fd.path().c_str(), O_RDWR | O_CLOEXEC));
+  return {};
+}
+
+TEST(SharedCache, AFlippedByteIsFoundAndTheValueMadeAnew) {
+  const TestFolder folder;
+  const auto daemon = daemon_process(folder.socket(), kMiB);
+  const auto cache = shared_cache(folder.socket());
+  Sample sample{7, 3, {}};
+  const TensorSpec spec{DType::kU8, {20, 30, 3}, Layout::kPixels};
+  Buffer image(spec.bytes());
+  std::memset(image.span().data(), 0x5a, image.span().size());
+  sample.fields.push_back({"image", Tensor(spec, std::move(image))});
+  const FormWriter form(sample, {}, Checksum::kXxh3);
+  const auto write_form = [&](std::span<std::uint8_t> place) { form.write(place); };
+  const auto read_back = [&] {
+    const CacheValue value = cache->get(key_of(7));
+    FormSource from{value.bytes(), value.hold()};
+    from.checksum = Checksum::kXxh3;
+    return read_form(from, 7, 3);
+  };
+  ASSERT_TRUE(cache->put(key_of(7), form.size(), 1, write_form));
+  EXPECT_EQ(read_back().fields.size(), 1u);
+
+  const Descriptor memory = memory_of(daemon->pid());
+  ASSERT_TRUE(memory);
+  Bytes all(kMiB);
+  const ssize_t read = pread(memory.get(), all.data(), all.size(), 0);
+  const Bytes pixels(100, 0x5a);
+  const auto found = std::search(all.begin(), all.begin() + read, pixels.begin(), pixels.end());
+  ASSERT_NE(found, all.begin() + read);
+  ASSERT_EQ(pwrite(memory.get(), "!", 1, found - all.begin() + 50), 1);
+  EXPECT_THROW(read_back(), Error);
+  cache->drop(key_of(7));
+  EXPECT_FALSE(cache->get(key_of(7)));
+  ASSERT_TRUE(cache->put(key_of(7), form.size(), 1, write_form));
+  EXPECT_EQ(read_back().fields.size(), 1u);
+}
+
 // A hit must make no system call: in this mode any but read, write and exit kills the process.
 void expect_no_system_call(Cache& cache) {
   ASSERT_TRUE(put(cache, 1));
@@ -268,10 +315,12 @@ void expect_no_system_call(Cache& cache) {
     syscall(SYS_exit, 0);
   });
   close(verdict[1]);
+  // Only the thread that makes the call is ended: nobody may close the pipe.
+  const Descriptor end(verdict[0]);
+  ASSERT_TRUE(wait_readable(end, std::chrono::seconds(20))) << "a system call was made";
   char found = 0;
   EXPECT_EQ(read(verdict[0], &found, 1), 1) << "a system call was made";
   EXPECT_EQ(found, 'y');
-  close(verdict[0]);
 }
 
 TEST(SharedCache, AHitMakesNoSystemCall) {

@@ -11,6 +11,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -77,6 +80,7 @@ class TestProcess {
     if (pid_ > 0) end(SIGKILL);
   }
 
+  pid_t pid() const { return pid_; }
   void signal(int number) const { kill(pid_, number); }
   // Waits for its end; its status, as waitpid has it.
   int end(int number = 0) {

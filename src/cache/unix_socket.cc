@@ -32,8 +32,8 @@ sockaddr_un address_of(const std::string& path) {
       path.find('\0') != std::string::npos)
     throw Error(Code::kInvalidArgument,
                 "socket path '" + path + "' has " + std::to_string(path.size()) +
-                    " bytes; the system takes 1 to " +
-                    std::to_string(sizeof address.sun_path - 1) + ": choose a shorter one");
+                    " bytes; the system takes 1 to " + std::to_string(sizeof address.sun_path - 1) +
+                    ": choose a shorter one");
   path.copy(static_cast<char*>(address.sun_path), path.size());
   return address;
 }
