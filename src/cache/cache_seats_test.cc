@@ -60,6 +60,22 @@ TEST_P(CacheSeats, WhatJobsHaveYetToSeeStays) {
   EXPECT_EQ(cache_->stats().evicted, more);
 }
 
+// Otherwise a job alone would drive out what it has had with what it is about to have.
+TEST_P(CacheSeats, WhoMakesAValueDoesNotWantItAnyMore) {
+  const auto one = seat();
+  one->begin_epoch(7);
+  const SampleId count = fill();
+  for (SampleId id = 0; id < count; ++id) one->had(7, id);
+  EXPECT_TRUE(one->start_making(count));
+  EXPECT_FALSE(put_one(count));
+  one->made(count);
+  const auto two = seat();
+  two->begin_epoch(8);
+  for (SampleId id = 0; id < count; ++id) two->had(8, id);
+  EXPECT_TRUE(one->start_making(count));
+  EXPECT_TRUE(put_one(count)) << "the other job wants it";
+}
+
 TEST_P(CacheSeats, WhatSavesMoreDrivesOutWhatSavesLess) {
   const SampleId count = fill();
   EXPECT_FALSE(put_one(count, 0, 1.1));

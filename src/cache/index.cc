@@ -12,8 +12,9 @@ std::uint64_t mixed(std::uint64_t hash) {
   return hash ^ (hash >> 32);
 }
 
+// REQUIRES: count <= 2^32.
 std::uint64_t below(std::uint64_t hash, std::uint64_t count) {
-  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(hash) * count) >> 64);
+  return ((hash >> 32) * count) >> 32;
 }
 
 }  // namespace

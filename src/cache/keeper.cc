@@ -127,16 +127,16 @@ Keeper::Cleared Keeper::clear(const Filter& filter) {
   return cleared;
 }
 
-// The jobs that have yet to see it in their epoch, and later epochs.
+// The jobs that have yet to see it in their epoch, and later epochs. Whoever makes it has it.
 double Keeper::uses(const CacheKey& key) const {
   double count = key.draw == 0 ? Residents::kLaterEpochs : 0;
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    const Seat& seat = seats_[i];
+  for (int number = 0; number < static_cast<int>(seats_.size()); ++number) {
+    const Seat& seat = seats_[static_cast<std::size_t>(number)];
     if (seat.client < 0 || seat.offer.data != key.data) continue;
-    const SeatRecord& record = segment_->seat(static_cast<int>(i));
+    const SeatRecord& record = segment_->seat(number);
     if (in_epoch(record) && draws_alike(key.draw, record.draw.load(std::memory_order_relaxed)) &&
         std::ranges::find(seat.offer.forms, key.form) != seat.offer.forms.end() &&
-        !seen(seat, key.sample))
+        !seen(seat, key.sample) && maker_of(*segment_, key.data, key.sample) != number)
       count += 1;
   }
   return count;

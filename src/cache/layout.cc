@@ -8,6 +8,7 @@ namespace cutwater::cache {
 namespace {
 
 constexpr std::uint64_t kBytesPerEntry = 4096;
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 31;  // their numbers have 32 bits
 
 constexpr std::uint64_t aligned(std::uint64_t at) {
   return (at + kGranule - 1) / kGranule * kGranule;
@@ -28,7 +29,8 @@ Shape Shape::of(std::uint64_t limit, int most_clients) {
   shape.making = std::bit_floor(one_for(kBytesPerEntry, 16, 4096));
   shape.ring = std::bit_floor(one_for(8 * kBytesPerEntry, 16, 1 << 16));
   // A small segment may be one of small values, and has more entries for its size.
-  const std::uint64_t entries = std::max(limit / kBytesPerEntry, one_for(512, kWays, 256));
+  const std::uint64_t entries =
+      std::max(one_for(kBytesPerEntry, kWays, kMostEntries), one_for(512, kWays, 256));
   shape.sets = entries / kWays;
   return shape;
 }

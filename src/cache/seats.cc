@@ -10,7 +10,14 @@
 namespace cutwater::cache {
 namespace {
 
+constexpr std::uint64_t kOwner = 0xff;  // the byte of a making mark that says whose it is
+
 std::uint64_t bit_of(SampleId sample) { return std::uint64_t{1} << (sample % 64); }
+
+Word& making_slot(const Segment& segment, std::uint64_t hash) {
+  const std::span<MakingMark> table = segment.making();
+  return table[(hash >> 8) % table.size()];
+}
 
 class JobSeat final : public CacheSeat {
  public:
@@ -90,15 +97,10 @@ class JobSeat final : public CacheSeat {
   }
 
  private:
-  static constexpr std::uint64_t kOwner = 0xff;
-
   std::uint64_t mark(SampleId sample) const {
     return (hash_of(data_, sample) & ~kOwner) | static_cast<std::uint64_t>(seat_ + 1);
   }
-  Word& slot_of(SampleId sample) const {
-    const std::span<MakingMark> table = segment_.making();
-    return table[(hash_of(data_, sample) >> 8) % table.size()];
-  }
+  Word& slot_of(SampleId sample) const { return making_slot(segment_, hash_of(data_, sample)); }
 
   int count_others(bool alike) const {
     const std::uint64_t draw = record_.draw.load(std::memory_order_relaxed);
@@ -174,6 +176,12 @@ class JobSeat final : public CacheSeat {
 };
 
 }  // namespace
+
+int maker_of(const Segment& segment, std::uint64_t data, SampleId sample) {
+  const std::uint64_t hash = hash_of(data, sample);
+  const std::uint64_t mark = making_slot(segment, hash).load(std::memory_order_relaxed);
+  return ((mark ^ hash) & ~kOwner) == 0 ? static_cast<int>(mark & kOwner) - 1 : -1;
+}
 
 std::uint64_t seen_words(std::int64_t samples) {
   return static_cast<std::uint64_t>(samples) / 64 + 1;

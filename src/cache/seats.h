@@ -19,6 +19,9 @@ std::unique_ptr<CacheSeat> make_seat(std::shared_ptr<Reader> reader, int seat,
 // Taken, has begun an epoch, and has not yet had all of it.
 bool in_epoch(const SeatRecord& seat);
 
+// The seat that has said that it makes this sample; -1: none, as far as the marks tell.
+int maker_of(const Segment& segment, std::uint64_t data, SampleId sample);
+
 std::uint64_t seen_words(std::int64_t samples);  // of seen bits, 64 in each
 
 // Fresh values are of use to jobs that draw alike; stable ones to all.
