@@ -35,6 +35,7 @@ void Keeper::close_client(int client) {
   record.unpinned.store(0);
   record.pins_high.store(0);
   record.open.store(0);
+  owners_[static_cast<std::size_t>(client)].reset();
   reclaim();
 }
 
@@ -130,7 +131,7 @@ std::vector<Keeper::Job> Keeper::jobs() const {
 
 bool Keeper::open(int client) const {
   return client >= 0 && client < static_cast<int>(segment_->shape().clients) &&
-         segment_->client(client).open.load() != 0;
+         owners_[static_cast<std::size_t>(client)].has_value();
 }
 
 bool Keeper::somebody_sits_at(std::uint64_t data) const {
