@@ -127,6 +127,7 @@ class Keeper {
   std::optional<Number> find(const CacheKey& key) const;
   std::optional<Number> free_way(const CacheKey& key, double density);
   std::optional<std::uint64_t> room(std::uint64_t size, double worth);
+  std::optional<std::uint64_t> room_for_seen_bits(std::uint64_t size);
   std::optional<std::uint64_t> allocate(std::uint64_t size);
   std::optional<Place> refuse();
   bool within_quota(std::uint32_t owner, std::uint64_t bytes) const;
