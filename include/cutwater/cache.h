@@ -146,4 +146,10 @@ struct CacheReport {
 // system refuses the address space.
 std::shared_ptr<Cache> memory_cache(std::size_t limit_bytes);
 
+// The one that `cutwater cache serve` serves at this socket; empty: at its default path. A hit is
+// read in place, and the daemon is not asked. Where none answers, that is trouble(), not an error:
+// everything is a miss, and a daemon that comes later is found. Throws Error(kInvalidArgument) for
+// a path that cannot be.
+std::shared_ptr<Cache> shared_cache(const std::string& socket_path);
+
 }  // namespace cutwater

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/test_daemon.h"
 #include "cutwater/cache.h"
 
 namespace cutwater {
@@ -21,7 +22,19 @@ struct BackEnd {
   std::shared_ptr<Cache> (*make)(std::size_t limit);
 };
 
-inline const BackEnd kBackEnds[] = {{"memory", memory_cache}};
+// With a daemon of its own, in a thread.
+inline std::shared_ptr<Cache> served_cache(std::size_t limit) {
+  auto folder = std::make_shared<cache::TestFolder>();
+  auto daemon = std::make_shared<cache::TestDaemon>(folder->socket(), limit);
+  auto client = shared_cache(folder->socket());
+  return {client.get(), [folder, daemon, client](Cache*) mutable {
+            client.reset();
+            daemon.reset();
+            folder.reset();
+          }};
+}
+
+inline const BackEnd kBackEnds[] = {{"memory", memory_cache}, {"shared", served_cache}};
 
 // Runs once for each of them.
 class CacheContract : public testing::TestWithParam<BackEnd> {

@@ -23,6 +23,7 @@ Keeper::Keeper(std::shared_ptr<Segment> segment)
       arena_(segment_->shape().arena_at(), segment_->shape().end(), kGranule),
       residents_([this](Number number) { return uses(key_of(segment_->entry(number))); }),
       values_(segment_->shape().entries()),
+      owners_(segment_->shape().clients),
       seats_(segment_->shape().seats) {
   write_books();
 }
@@ -34,13 +35,16 @@ std::optional<Keeper::Place> Keeper::reserve(int client, const CacheKey& key, st
   // A fresh value that none of the jobs there can use. (Where no job sits, nobody knows.)
   if (worth <= 0 && somebody_sits_at(key.data)) return refuse();
   const std::uint64_t taken = arena_.rounded(size);
+  const std::uint32_t owner = *owners_[static_cast<std::size_t>(client)];
+  if (!within_quota(owner, taken)) return refuse();
   const std::optional<Number> number = free_way(key, worth / static_cast<double>(taken));
   const std::optional<std::uint64_t> offset = number ? room(taken, worth) : std::nullopt;
   if (!offset) {
     segment_->header().nothing_less_worthy.store(1, std::memory_order_relaxed);
     return refuse();
   }
-  values_[*number] = {*offset, size, key.draw != 0};
+  values_[*number] = {*offset, size, owner, key.draw != 0};
+  count(values_[*number], 1);
   fill_entry(segment_->entry(*number), key, *offset, size, seconds);
   segment_->tag(*number).store(spots_of(key, segment_->shape().sets).tag,
                                std::memory_order_release);
@@ -212,6 +216,7 @@ std::optional<Keeper::Place> Keeper::refuse() {
 }
 
 void Keeper::free_entry(Number number) {
+  count(values_[number], -1);
   segment_->tag(number).store(0, std::memory_order_release);
   values_[number] = {};
 }

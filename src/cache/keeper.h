@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,8 +25,9 @@ class Keeper {
   // REQUIRES: nobody has written to the segment yet.
   explicit Keeper(std::shared_ptr<Segment> segment);
 
-  // A number for a process that reads and puts; -1: all are taken.
-  int open_client();
+  // A number for a process that reads and puts, and whose values count for its owner; -1: all are
+  // taken.
+  int open_client(std::uint32_t owner = 0);
   // Ends its seats and reservations and lets go what it held. REQUIRES: it reads no longer.
   void close_client(int client);
 
@@ -61,6 +63,16 @@ class Keeper {
   };
   std::vector<FormUse> by_form() const;  // by data, then form
 
+  // What an owner's values may take; beyond it he is refused. Without a quota: as much as there is.
+  void set_quota(std::uint32_t owner, std::uint64_t bytes);
+  struct OwnerUse {
+    std::uint32_t owner = 0;
+    std::int64_t entries = 0;  // also those that are being filled
+    std::uint64_t bytes = 0;
+    std::optional<std::uint64_t> quota;
+  };
+  std::vector<OwnerUse> by_owner() const;  // who has something, or a quota
+
   struct Job {
     std::string name;
     std::uint64_t data = 0;
@@ -90,6 +102,7 @@ class Keeper {
   // The writer's own copy of what the index says: clients could write there.
   struct Value {
     std::uint64_t offset = 0, size = 0;  // offset 0: the way is free
+    std::uint32_t owner = 0;
     bool fresh = false;
   };
   static_assert(sizeof(Value) + Residents::kBytesEach <= Shape::kWriterBytes);
@@ -117,6 +130,8 @@ class Keeper {
   std::optional<std::uint64_t> room_for_seen_bits(std::uint64_t size);
   std::optional<std::uint64_t> allocate(std::uint64_t size);
   std::optional<Place> refuse();
+  bool within_quota(std::uint32_t owner, std::uint64_t bytes) const;
+  void count(const Value& value, int entries);
   void free_entry(Number number);  // the way in the index; the bytes are the caller's
   void unlink(Number number);      // a value goes; its bytes when nobody holds them
   void evict(Number number);       // the same, to make way
@@ -130,6 +145,8 @@ class Keeper {
   std::vector<Value> values_;  // by number: the place in the index
   std::unordered_map<std::uint64_t, Reservation> reservations_;
   std::uint64_t next_token_ = 1;
+  std::vector<std::optional<std::uint32_t>> owners_;  // by client; nothing: it is not open
+  std::map<std::uint32_t, OwnerUse> owner_uses_;      // by owner
   std::vector<Seat> seats_;
   std::vector<Piece> parked_;  // of values that are gone, but were held when last looked at
   std::int64_t fresh_ = 0;     // fresh values

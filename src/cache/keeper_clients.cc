@@ -8,10 +8,11 @@
 
 namespace cutwater::cache {
 
-int Keeper::open_client() {
+int Keeper::open_client(std::uint32_t owner) {
   for (int client = 0; client < static_cast<int>(segment_->shape().clients); ++client) {
     if (open(client)) continue;
     segment_->client(client).open.store(1);
+    owners_[static_cast<std::size_t>(client)] = owner;
     return client;
   }
   return -1;
@@ -33,7 +34,36 @@ void Keeper::close_client(int client) {
   record.unpinned.store(0);
   record.pins_high.store(0);
   record.open.store(0);
+  owners_[static_cast<std::size_t>(client)].reset();
   reclaim();
+}
+
+void Keeper::set_quota(std::uint32_t owner, std::uint64_t bytes) {
+  OwnerUse& use = owner_uses_[owner];
+  use.owner = owner;
+  use.quota = bytes;
+}
+
+std::vector<Keeper::OwnerUse> Keeper::by_owner() const {
+  std::vector<OwnerUse> list;
+  for (const auto& [owner, use] : owner_uses_) list.push_back(use);
+  return list;
+}
+
+bool Keeper::within_quota(std::uint32_t owner, std::uint64_t bytes) const {
+  const auto found = owner_uses_.find(owner);
+  if (found == owner_uses_.end() || !found->second.quota) return true;
+  const std::uint64_t quota = *found->second.quota, used = found->second.bytes;
+  return used <= quota && bytes <= quota - used;
+}
+
+void Keeper::count(const Value& value, int entries) {
+  const std::uint64_t bytes = arena_.rounded(value.size);
+  OwnerUse& use = owner_uses_[value.owner];
+  use.owner = value.owner;
+  use.entries += entries;
+  use.bytes += entries > 0 ? bytes : -bytes;
+  if (use.entries == 0 && !use.quota) owner_uses_.erase(value.owner);
 }
 
 int Keeper::join(int client, const JobOffer& offer) {
@@ -120,7 +150,7 @@ std::vector<Keeper::Job> Keeper::jobs() const {
 
 bool Keeper::open(int client) const {
   return client >= 0 && client < static_cast<int>(segment_->shape().clients) &&
-         segment_->client(client).open.load() != 0;
+         owners_[static_cast<std::size_t>(client)].has_value();
 }
 
 bool Keeper::somebody_sits_at(std::uint64_t data) const {

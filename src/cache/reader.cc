@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cache/forks.h"
 #include "cache/index.h"
 #include "cache/seats.h"
 
@@ -35,17 +36,21 @@ Word* pin(const Segment& segment, int client, std::uint64_t offset) {
   return nullptr;
 }
 
-// What holds a value: its pin is taken away with the last copy.
+// What holds a value: its pin is taken away with the last copy; not by a fork's copy.
 class Hold {
  public:
-  Hold(std::shared_ptr<const Reader> reader, Word& pin) : reader_(std::move(reader)), pin_(pin) {}
+  Hold(std::shared_ptr<const Reader> reader, Word& pin)
+      : reader_(std::move(reader)), pin_(pin), forks_(forks()) {}
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
-  ~Hold() { pin_.store(0, std::memory_order_release); }
+  ~Hold() {
+    if (forks_ == forks()) pin_.store(0, std::memory_order_release);
+  }
 
  private:
   const std::shared_ptr<const Reader> reader_;
   Word& pin_;
+  const std::uint64_t forks_;
 };
 
 }  // namespace
