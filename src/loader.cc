@@ -67,17 +67,21 @@ struct Loader::Impl {
     const CacheUse& cache = how.cache;
     if (!how.store.path.empty() && !store_there) {
       with.keeper = &making.emplace(what, how.store, how.fuse, options.threads);
-      if (cache.cache && !cache.cut.empty() && what.pipeline.cut_named(cache.cut) != making->cut())
+      const bool other_cut =
+          !cache.cut.empty() && what.pipeline.cut_named(cache.cut) != making->cut();
+      if (cache.cache && (other_cut || !cache.split.empty()))
         refuse("cache: until the store " + how.store.path +
                " is finished, samples are kept at its cut '" +
-               what.pipeline.cut_name(making->cut()) + "', not at '" + cache.cut +
+               what.pipeline.cut_name(making->cut()) + "', not at '" + cache.cut + cache.split +
                "'; leave that open, or make the store first");
     }
     if (!cache.cache) return with;
     cached.emplace(what, cache,
-                   making ? CutChoice{making->cut(), "that of the store " + how.store.path}
-                          : cut_to_cache(what, cache, how.fuse));
+                   making ? one_form({making->cut(), "that of the store " + how.store.path},
+                                     codec_named(cache.codec))
+                          : plan_forms(what, cache, how.fuse));
     with.keeper = &*cached;
+    with.seat = cached->seat();
     if (making) with.keeper = &both.emplace(*cached, *making);
     return with;
   }
@@ -316,6 +320,10 @@ Profile Loader::profile() const {
 
 bool Loader::finish_store(std::chrono::nanoseconds time) {
   return !impl_->making || !impl_->executor.belongs_here() || impl_->making->wait(time);
+}
+
+std::string Loader::cache_trouble() const {
+  return impl_->cached ? impl_->cached->trouble() : std::string();
 }
 
 void Loader::close() {

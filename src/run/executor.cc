@@ -150,7 +150,7 @@ std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   if (new_first && !enough && deferred_.empty() && room_for_next()) {
     worker.arrived_first = true;
     const auto& run = runs_.back();
-    return Task{run, run->issue(), GateHold(gate_), nullptr};
+    return Task{run, run->issue(), GateHold(gate_)};
   }
   if (arrived_.empty()) return std::nullopt;
   worker.arrived_first = false;

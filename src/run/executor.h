@@ -45,6 +45,7 @@ struct ExecutorOptions {
   HintBook* hints = nullptr;     // null: nothing is learned
   FormKeeper* keeper = nullptr;  // null: nothing is kept
   OpRecord* record = nullptr;    // null: nothing is recorded
+  CacheSeat* seat = nullptr;     // of the keeper's cache; null: it knows no jobs
 };
 
 // The cuts between which a pipeline ran in one go.
@@ -146,7 +147,8 @@ class Executor {
     std::shared_ptr<EpochRun> run;
     Ticket ticket;
     GateHold hold;
-    std::unique_ptr<SampleRead> read;  // null: the source reads in one go
+    std::unique_ptr<SampleRead> read = nullptr;  // null: the source reads in one go
+    double read_seconds = 0;                     // that a thread was at it, or waited for it
   };
 
   // What a thread keeps from sample to sample.
@@ -183,10 +185,11 @@ class Executor {
   Result<Sample> read_at_once(Task& task, Work& work);
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
   Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
-  Result<Sample> run_to_kept(Task& task, Sample sample, const Draws& draws, RunContext how,
-                             Work& work);
-  std::optional<Cut> wanted_cut(SampleId id) const;
-  std::optional<Sample> run_recorded(Sample& sample, const Draws& draws, RunContext how,
+  static Turn turn_of(const Task& task) { return {task.ticket.id, task.run->epoch()}; }
+  Result<Sample> run_to_kept(Task& task, Sample sample, Cut first, const Draws& draws,
+                             RunContext how, Work& work);
+  std::optional<Cut> wanted_cut(Turn turn, Cut from) const;
+  std::optional<Sample> run_recorded(Task& task, Sample& sample, const Draws& draws, RunContext how,
                                      SlotProvider& slots, Work& work);
   Result<Sample> run(Sample sample, Cut to, const Draws& draws, RunContext& how, Work& work);
   std::vector<OpTime>* times_of(Route route, Work& work) const;
