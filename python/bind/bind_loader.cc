@@ -73,11 +73,14 @@ nb::dict cache_dict(const CacheReport& report) {
   dict["refused"] = report.refused;
   dict["by_form"] = forms;
   dict["entries"] = report.entries;
+  dict["evicted"] = report.evicted;
   dict["bytes"] = report.bytes;
   dict["limit"] = report.limit;
   dict["cut"] = report.cut;
   dict["codec"] = report.codec;
   dict["why"] = report.why;
+  dict["jobs"] = report.jobs;
+  dict["trouble"] = report.trouble.empty() ? nb::none() : nb::object(nb::cast(report.trouble));
   dict["seconds"] = report.seconds;
   return dict;
 }
@@ -208,16 +211,18 @@ void bind_loader(nb::module_& m) {
              std::optional<std::int64_t> max_error_count, std::optional<double> max_error_share,
              std::optional<int> threads, std::optional<std::size_t> memory_limit,
              std::optional<std::int64_t> prefetch, bool fuse, std::optional<int> reads_in_flight,
-             const std::string& index, const std::string& cache, const std::string& cache_cut,
-             const std::string& cache_codec, nb::handle store, const std::string& store_cut,
-             const std::string& store_codec, bool profile) {
+             const std::string& index, std::shared_ptr<Cache> cache, const std::string& cache_cut,
+             const std::string& cache_codec, const std::string& cache_split,
+             bool cache_outlives_loader, const std::string& job, nb::handle store,
+             const std::string& store_cut, const std::string& store_codec, bool profile) {
             What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
             what.order = order_named(order);
             what.bad_samples.policy = on_error_named(on_error);
             what.bad_samples.max_count = max_error_count;
             what.bad_samples.max_share = max_error_share;
             HowFast how{threads, memory_limit, prefetch, fuse, reads_in_flight, index};
-            if (!cache.empty()) how.cache = {cache_named(cache), cache_cut, cache_codec};
+            how.cache = {std::move(cache), cache_cut, cache_codec, cache_split, job};
+            how.cache.outlives_loader = cache_outlives_loader;
             how.store = {store.is_none() ? std::string() : file_name(store), store_cut,
                          store_codec};
             how.profile = profile;
@@ -229,9 +234,10 @@ void bind_loader(nb::module_& m) {
           nb::arg("shuffle"), nb::arg("seed"), nb::arg("drop_last"), nb::arg("order"),
           nb::arg("on_error"), nb::arg("max_error_count").none(), nb::arg("max_error_share").none(),
           nb::arg("threads").none(), nb::arg("memory_limit").none(), nb::arg("prefetch").none(),
-          nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"), nb::arg("cache"),
-          nb::arg("cache_cut"), nb::arg("cache_codec"), nb::arg("store").none(),
-          nb::arg("store_cut"), nb::arg("store_codec"), nb::arg("profile"))
+          nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"),
+          nb::arg("cache").none(), nb::arg("cache_cut"), nb::arg("cache_codec"),
+          nb::arg("cache_split"), nb::arg("cache_outlives_loader"), nb::arg("job"),
+          nb::arg("store").none(), nb::arg("store_cut"), nb::arg("store_codec"), nb::arg("profile"))
       .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))
@@ -240,6 +246,7 @@ void bind_loader(nb::module_& m) {
       .def("state_dict", &state_dict)
       .def("load_state_dict", &load_state_dict, nb::arg("state"))
       .def("stats", &stats_dict)
+      .def("cache_trouble", &Loader::cache_trouble)
       .def("profile", &Loader::profile)
       .def("close", &close_loader);
   m.def("hold_in_memory", &hold, nb::arg("source"), nb::arg("pipeline"), nb::arg("cut"),
