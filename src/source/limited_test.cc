@@ -52,7 +52,7 @@ TEST(LimitedSource, GivesTheSameNoFasterThanTheLink) {
   const auto pool = BufferPool::create(1 << 20);
   const auto start = Clock::now();
   for (SampleId id = 0; id < 20; ++id) {
-    const Result<Sample> one = source->read(id, *pool), other = slow->read(id, *pool);
+    Result<Sample> one = source->read(id, *pool), other = slow->read(id, *pool);
     EXPECT_EQ(test::bytes_of(one.value().fields[0].tensor),
               test::bytes_of(other.value().fields[0].tensor));
   }
