@@ -201,6 +201,7 @@ Result<Sample> Executor::run_to_kept(Task& task, Sample sample, const Draws& dra
   Result<Sample> made = run(std::move(sample), *cut, draws, how, work);
   if (!made) return made;
   options_.keeper->keep(made.value(), work.keeper);
+  task.making.end();
   if (further) task.hold.leave_with(owned_bytes(made.value()));
   return made;
 }
@@ -249,6 +250,8 @@ bool Executor::written_from(Cut cut, std::string_view field) const {
 }
 
 void Executor::finish(Task& task, Result<Sample> made, Work& work) {
+  // Only now: what the cache lent may have been in use until here.
+  if (options_.seat != nullptr) options_.seat->had(task.run->draw(), task.id);
   MutexLock lock(mutex_);
   work.move_to(work_);
   wake_deferred();

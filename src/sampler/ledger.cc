@@ -34,10 +34,10 @@ std::optional<Ledger::Claim> Ledger::claim(SampleId id) {
 }
 
 std::int64_t Ledger::position_of(SampleId id) const {
-  if (left_ == 0 || id < 0 || id >= order_.size()) return -1;
+  if (id < 0 || id >= order_.size()) return -1;
   const std::int64_t position =
       positions_.empty() ? id : std::int64_t{positions_[static_cast<std::size_t>(id)]};
-  return position < end_ && !issued_[position] ? position : -1;
+  return is_left(position) ? position : -1;
 }
 
 Ledger::Claim Ledger::take(std::int64_t position) {

@@ -41,6 +41,10 @@ class Ledger {
   // Constant time, as is unissued(). REQUIRES, of both: made with ById::kYes.
   std::optional<Claim> claim(SampleId id);
   bool unissued(SampleId id) const { return position_of(id) >= 0; }
+  // Whether what stands at this position is still to be issued. REQUIRES: 0 <= position
+  bool is_left(std::int64_t position) const {
+    return left_ > 0 && position < end_ && !issued_[position];
+  }
 
  private:
   std::int64_t position_of(SampleId id) const;  // -1: not to be issued
