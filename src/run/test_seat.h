@@ -30,6 +30,7 @@ class Resident final : public FormKeeper {
       const std::lock_guard lock(mutex_);
       if (!there_.contains(id)) return std::nullopt;
       ++hits_;
+      met_.insert(id);
     }
     Result<Sample> sample = source_->read(id, into);
     if (!sample) return std::nullopt;
@@ -40,6 +41,7 @@ class Resident final : public FormKeeper {
 
   void put(SampleId id) {
     const std::lock_guard lock(mutex_);
+    met_.insert(id);
     if (room_ == 0 || !there_.insert(id).second) return;
     log_.push_back(id);
     if (there_.size() <= room_) return;
@@ -63,12 +65,17 @@ class Resident final : public FormKeeper {
     const std::lock_guard lock(mutex_);
     return hits_;
   }
+  // Whether this sample was ever found, or offered.
+  bool met(SampleId id) const {
+    const std::lock_guard lock(mutex_);
+    return met_.contains(id);
+  }
 
  private:
   const std::shared_ptr<const Source> source_;
   const std::size_t room_;
   mutable std::mutex mutex_;
-  std::set<SampleId> there_;
+  std::set<SampleId> there_, met_;
   std::vector<SampleId> log_;
   std::size_t hits_ = 0;
   std::mt19937 random_{7};
@@ -82,14 +89,13 @@ class BookSeat : public CacheSeat {
   std::uint64_t begin_epoch(std::uint64_t draw) override {
     const std::lock_guard lock(mutex_);
     draws_.push_back(draw);
-    had_.clear();
+    had_[draw].clear();
     seen_ = -1;
     return 5;
   }
   void had(std::uint64_t draw, SampleId sample) override {
     const std::lock_guard lock(mutex_);
-    if (!draws_.empty() && draw == draws_.back()) ++had_[sample];
-    ++all_had_;
+    ++had_[draw][sample];
   }
   void arrivals(std::vector<SampleId>& samples) override {
     const std::lock_guard lock(mutex_);
@@ -112,14 +118,11 @@ class BookSeat : public CacheSeat {
     const std::lock_guard lock(mutex_);
     return draws_;
   }
-  // In the epoch that was begun last: how often it was told to have had each sample.
-  std::map<SampleId, int> told() const {
+  // How often it was told, since that epoch was begun, that each sample was had.
+  std::map<SampleId, int> told(std::uint64_t draw) const {
     const std::lock_guard lock(mutex_);
-    return had_;
-  }
-  std::int64_t all_had() const {
-    const std::lock_guard lock(mutex_);
-    return all_had_;
+    const auto found = had_.find(draw);
+    return found == had_.end() ? std::map<SampleId, int>() : found->second;
   }
   int asked(SampleId id) const {
     const std::lock_guard lock(mutex_);
@@ -140,9 +143,9 @@ class BookSeat : public CacheSeat {
   const int others_;
   std::ptrdiff_t seen_ = -1;
   std::vector<std::uint64_t> draws_;
-  std::map<SampleId, int> had_, asked_;
+  std::map<std::uint64_t, std::map<SampleId, int>> had_;  // by draw
+  std::map<SampleId, int> asked_;
   std::set<SampleId> making_;
-  std::int64_t all_had_ = 0;
   int made_in_vain_ = 0;
 };
 
