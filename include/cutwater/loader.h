@@ -53,7 +53,9 @@ struct LoaderState {
   std::uint32_t epoch = 0;
   std::int64_t position = 0;
   std::int64_t batch = 0;
-  std::vector<std::int64_t> done_beyond;  // kReady: delivered out of order, beyond position
+  // kReady: what was delivered out of order, beyond position. Hexadecimal digits of four samples
+  // each, from position + 1 on, the first in the lowest bit; zeros at the end are left out.
+  std::string done_beyond;
   // All that fixes the stream, by name: source, pipeline, seed, batch_size…
   std::vector<std::pair<std::string, std::string>> stream;
 };

@@ -47,7 +47,8 @@ struct What {
   std::uint64_t seed = 0;
   bool drop_last = false;
   Order order = Order::kStrict;
-  // kReady: a sample is delivered at most so many batches after its place in the strict order.
+  // kReady: a sample is delivered at most so many batches after its turn, which is its place in the
+  // strict order, unless other jobs at the same cache change that.
   std::int64_t max_late_batches = 4;
   BadSamples bad_samples = {};
 };

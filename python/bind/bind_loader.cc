@@ -155,16 +155,18 @@ nb::dict stats_dict(const Loader& loader) {
   return dict;
 }
 
+constexpr int kStateVersion = 2;
+
 nb::dict state_dict(const Loader& loader) {
   const LoaderState state = loader.state();
   nb::dict stream;
   for (const auto& [name, value] : state.stream) stream[name.c_str()] = value;
   nb::dict dict;
-  dict["version"] = 1;
+  dict["version"] = kStateVersion;
   dict["epoch"] = state.epoch;
   dict["position"] = state.position;
   dict["batch"] = state.batch;
-  dict["done_beyond"] = nb::cast(state.done_beyond);
+  dict["done_beyond"] = state.done_beyond;
   dict["stream"] = stream;
   return dict;
 }
@@ -182,12 +184,15 @@ std::shared_ptr<Source> hold(std::shared_ptr<Source> source, const Pipeline& pip
 void load_state_dict(Loader& loader, const nb::dict& dict) {
   LoaderState state;
   try {
-    if (nb::cast<int>(dict["version"]) != 1)
-      throw Error(Code::kInvalidArgument, "the saved state is of a newer version of cutwater");
+    if (const int version = nb::cast<int>(dict["version"]); version != kStateVersion)
+      throw Error(Code::kInvalidArgument, "the saved state is of version " +
+                                              std::to_string(version) + ", this cutwater reads " +
+                                              std::to_string(kStateVersion) +
+                                              "; use the cutwater that has saved it");
     state.epoch = nb::cast<std::uint32_t>(dict["epoch"]);
     state.position = nb::cast<std::int64_t>(dict["position"]);
     state.batch = nb::cast<std::int64_t>(dict["batch"]);
-    state.done_beyond = nb::cast<std::vector<std::int64_t>>(dict["done_beyond"]);
+    state.done_beyond = nb::cast<std::string>(dict["done_beyond"]);
     for (const auto& [name, value] : nb::cast<nb::dict>(dict["stream"]))
       state.stream.emplace_back(nb::cast<std::string>(name), nb::cast<std::string>(value));
   } catch (const nb::python_error&) {

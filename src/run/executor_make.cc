@@ -216,6 +216,7 @@ Result<Sample> Executor::run_to_kept(Task& task, Sample sample, Cut first, const
     if (further) task.hold.leave_with(owned_bytes(sample));
     first = *cut + 1;
   }
+  if (start) task.making.end();
   return sample;
 }
 
@@ -267,6 +268,8 @@ bool Executor::written_from(Cut cut, std::string_view field) const {
 }
 
 void Executor::finish(Task& task, Result<Sample> made, Work& work) {
+  // Only now: what the cache lent may have been in use until here.
+  if (options_.seat != nullptr) options_.seat->had(task.run->draw(), task.id);
   MutexLock lock(mutex_);
   work.move_to(work_);
   wake_deferred();
