@@ -155,8 +155,16 @@ struct CacheReport {
   double seconds = 0;           // looking up, decoding and keeping, summed over threads
 };
 
-// In this process: as many values as fit, first come, first kept; never evicted. `limit_bytes`
-// bounds everything, index included. Throws Error(kIo) where the system refuses the address space.
+// In this process: as many values as fit. Of equal worth, first come, first kept: without jobs'
+// seats, and with seconds and sizes that are alike, nothing is ever evicted. `limit_bytes` bounds
+// everything, index included: of values under 4 KB it may hold less. Throws Error(kIo) where the
+// system refuses the address space.
 std::shared_ptr<Cache> memory_cache(std::size_t limit_bytes);
+
+// The one that `cutwater cache serve` serves at this socket; empty: at its default path. A hit is
+// read in place, and the daemon is not asked. Where none answers, that is trouble(), not an error:
+// everything is a miss, and a daemon that comes later is found. Throws Error(kInvalidArgument) for
+// a path that cannot be.
+std::shared_ptr<Cache> shared_cache(const std::string& socket_path);
 
 }  // namespace cutwater
