@@ -68,8 +68,9 @@ struct CacheUse {
   bool outlives_loader = false;
 };
 
-// The cache that a text stands for: "2GiB" is a new one in this process, of that size. Throws
-// Error(kInvalidArgument) for one that is larger than the memory that this process may use.
+// The cache that a text stands for: "2GiB" is a new one in this process, of that size; "shared" and
+// "unix:PATH" that of `cutwater cache serve`. Throws Error(kInvalidArgument) that names what there
+// is; also for a size that is more than the memory that this process may use.
 std::shared_ptr<Cache> cache_named(std::string_view text);
 
 // A store of a stable cut: used where it is there, else made as a by-product of the first epoch.
