@@ -70,20 +70,13 @@ void Board::remove(const std::shared_ptr<Seat>& seat) {
   leaving_.push_back(seat);
 }
 
-std::int64_t Board::keys() const {
-  std::set<std::uint64_t> data;
-  {
-    MutexLock lock(mutex_);
-    data = data_;
-  }
-  std::int64_t keys = 0;
-  for (const std::uint64_t set : data)
-    (void)run(set, [&](Connection& link, Deadline deadline) {
-      const Reply reply = link.ask({"EXISTS", name(set, "arrivals"), name(set, "jobs")}, deadline);
-      keys += reply.number;
-      return reply.text;
-    });
-  return keys;
+std::vector<Board::List> Board::lists() const {
+  MutexLock lock(mutex_);
+  std::vector<List> lists;
+  for (const std::uint64_t data : data_)
+    for (const char* const what : {"arrivals", "jobs"})
+      lists.push_back({slot_of(hex(data)), name(data, what)});
+  return lists;
 }
 
 std::optional<Clock::time_point> Board::exchange(bool at_once) {

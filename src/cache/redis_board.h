@@ -30,7 +30,11 @@ class Board {
   bool announce(const CacheKey& key);
   void add(std::shared_ptr<Seat> seat);
   void remove(const std::shared_ptr<Seat>& seat);
-  std::int64_t keys() const;  // of its own, that there are now
+  struct List {
+    std::uint16_t slot;
+    std::string name;
+  };
+  std::vector<List> lists() const;  // keys of its own that may be there
 
   // One thread: exchanges what there is to tell, if it is time or `at_once`. Returns when to come
   // again; nothing: after the next announce() or add().

@@ -175,9 +175,13 @@ class RedisCache final : public Cache {
   // the database but for our own lists, so a value of several chunks counts as several.
   CacheStats stats() const override {
     CacheStats stats;
+    const std::vector<Board::List> lists = core_->board().lists();
     for (const std::shared_ptr<Node>& node : client().nodes()) {
+      std::vector<std::string> ours;
+      for (const Board::List& list : lists)
+        if (client().node_of(list.slot) == node) ours.push_back(list.name);
       (void)client().run_at(node, [&](Connection& link, Deadline deadline) {
-        node->set_census(census_of(link, deadline));
+        node->set_census(census_of(link, deadline, ours));
         return std::string();
       });
       const Census census = node->census();
@@ -186,7 +190,6 @@ class RedisCache final : public Cache {
       stats.entries += census.keys;
       stats.evicted += census.evicted;
     }
-    stats.entries = std::max<std::int64_t>(stats.entries - core_->board().keys(), 0);
     stats.hits = hits_;
     stats.misses = misses_;
     stats.refused = refused_;

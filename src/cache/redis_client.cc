@@ -174,7 +174,8 @@ bool Client::reach() {
 // and the one that the user named.
 std::shared_ptr<const Client::Map> Client::discover(std::string& why) {
   std::vector<std::shared_ptr<Node>> known = nodes();
-  std::ranges::stable_partition(known, [](const auto& node) { return !node->is_down(); });
+  std::stable_partition(known.begin(), known.end(),
+                        [](const auto& node) { return !node->is_down(); });
   std::vector<Endpoint> endpoints;
   for (const std::shared_ptr<Node>& node : known) endpoints.push_back(node->endpoint());
   if (std::ranges::find(endpoints, url_.endpoint) == endpoints.end())

@@ -37,11 +37,12 @@ Number number_of(std::string_view info, std::string_view field) {
 
 }  // namespace
 
-Census census_of(Connection& link, Deadline deadline) {
+Census census_of(Connection& link, Deadline deadline, const std::vector<std::string>& besides) {
   Commands commands;
   commands.add({"INFO", "memory"});
   commands.add({"INFO", "stats"});
   commands.add({"DBSIZE"});
+  for (const std::string& name : besides) commands.add({"EXISTS", name});
   const std::vector<Reply> replies = link.exchange(commands, deadline);
   // Whoever may not ask (NOPERM) gets nothing, and knows nothing.
   const std::string& memory = replies[0].is_error() ? std::string() : replies[0].text;
@@ -54,6 +55,7 @@ Census census_of(Connection& link, Deadline deadline) {
   if (!replies[1].is_error())
     census.evicted = number_of<std::int64_t>(replies[1].text, "evicted_keys");
   census.keys = replies[2].number;
+  for (std::size_t i = 3; i < replies.size(); ++i) census.keys -= replies[i].number;
   return census;
 }
 

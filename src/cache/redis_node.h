@@ -21,7 +21,8 @@ struct Census {
   bool evicts = false;    // when it is full, values make way
   std::int64_t keys = 0, evicted = 0;
 };
-Census census_of(Connection& link, Deadline deadline);
+// `besides`: keys that are not to be counted, if they are there.
+Census census_of(Connection& link, Deadline deadline, const std::vector<std::string>& besides = {});
 
 // Any thread.
 class Node {
