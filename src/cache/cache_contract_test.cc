@@ -146,7 +146,9 @@ TEST_P(CacheContract, ACacheOfHardlyAnythingRefuses) {
     const auto cache = make(limit);
     EXPECT_FALSE(put(*cache, key_of(1), bytes_of(1, 100)));
     EXPECT_FALSE(cache->get(key_of(1)));
-    if (counts_exactly()) EXPECT_LE(cache->stats().bytes, limit);
+    if (counts_exactly()) {
+      EXPECT_LE(cache->stats().bytes, limit);
+    }
   }
 }
 
