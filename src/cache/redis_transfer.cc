@@ -17,14 +17,46 @@ namespace {
 // Chunks in one round trip: bounds what the server queues for one client.
 constexpr std::size_t kAtOnce = 64;
 
-void read_whole(Connection& link, std::span<std::uint8_t> place, Checksum* checksum,
-                Deadline deadline) {
-  while (!place.empty()) {
-    const std::size_t got = link.read_text(place, deadline);
-    if (checksum != nullptr) checksum->add(place.first(got));
-    place = place.subspan(got);
+// Where a value comes to land. Memory follows what has come: a header may announce anything.
+class Landing {
+ public:
+  Landing(BufferPool& pool, const CacheKey& key, std::size_t size)
+      : pool_(pool),
+        checksum_(key),
+        size_(size),
+        buffer_(pool.allocate(std::min(size, kAtFirst))) {}
+
+  void read(Connection& link, std::size_t bytes, Deadline deadline) {
+    while (bytes > 0) {
+      if (filled_ == buffer_.size()) grow();
+      const std::span<std::uint8_t> room = buffer_.span().subspan(filled_);
+      const std::size_t got = link.read_text(room.first(std::min(bytes, room.size())), deadline);
+      checksum_.add(room.first(got));
+      filled_ += got;
+      bytes -= got;
+    }
   }
-}
+  std::uint64_t checksum() const { return checksum_.value(); }
+  CacheValue value() && {
+    const auto hold = std::make_shared<Buffer>(std::move(buffer_));
+    return {hold->view(), hold};
+  }
+
+ private:
+  static constexpr std::size_t kAtFirst = std::size_t{16} << 20;
+
+  void grow() {
+    Buffer larger = pool_.allocate(std::min(size_, 2 * filled_));
+    std::copy_n(buffer_.data(), filled_, larger.data());
+    buffer_ = std::move(larger);
+  }
+
+  BufferPool& pool_;
+  Checksum checksum_;
+  const std::size_t size_;
+  Buffer buffer_;
+  std::size_t filled_ = 0;
+};
 
 // Calls `work(first, end)` for all chunks but the first, some at a time, until it returns false.
 bool in_groups(const ValueHeader& header,
@@ -36,17 +68,16 @@ bool in_groups(const ValueHeader& header,
 
 // False: they are not there, or not as they should be.
 bool fetch_rest(Connection& link, const std::string& name, const ValueHeader& header,
-                std::span<std::uint8_t> place, Checksum& checksum, Deadline deadline,
-                std::string& error) {
+                Landing& landing, Deadline deadline, std::string& error) {
   return in_groups(header, [&](std::size_t first, std::size_t end) {
     Commands commands = link.commands();
     for (std::size_t i = first; i < end; ++i) commands.add({"GET", chunk_name(name, header, i)});
     link.send(commands, deadline);
     for (std::size_t i = first; i < end; ++i) {
       const Connection::Head head = link.read_head(deadline);
-      error = head.error;
+      if (!head.error.starts_with("WRONGTYPE")) error = head.error;
       if (head.size != header.chunk_size(i)) return false;
-      read_whole(link, place.subspan(i * header.chunk_bytes, *head.size), &checksum, deadline);
+      landing.read(link, *head.size, deadline);
       link.read_tail(deadline);
     }
     return true;
@@ -87,20 +118,18 @@ std::string fetch(Connection& link, const std::string& name, const CacheKey& key
   if (!head.size) return fetched.damaged ? std::string() : head.error;
   if (*head.size < ValueHeader::kBytes) return {};
   std::array<std::uint8_t, ValueHeader::kBytes> bytes;
-  read_whole(link, bytes, nullptr, deadline);
+  for (std::span<std::uint8_t> place = bytes; !place.empty();)
+    place = place.subspan(link.read_text(place, deadline));
   const std::optional<ValueHeader> header = decode(bytes);
   if (!header || *head.size - ValueHeader::kBytes != header->chunk_size(0)) return {};
 
-  auto buffer = std::make_shared<Buffer>(pool.allocate(header->size));
-  Checksum checksum(key);
-  read_whole(link, buffer->span().first(header->chunk_size(0)), &checksum, deadline);
+  Landing landing(pool, key, header->size);
+  landing.read(link, header->chunk_size(0), deadline);
   link.read_tail(deadline);
   std::string error;
-  if (!fetch_rest(link, name, *header, buffer->span(), checksum, deadline, error)) return error;
-  if (checksum.value() != header->check) return {};
-  fetched.damaged = false;
-  const std::span<const std::uint8_t> view = buffer->view();
-  fetched.value = CacheValue(view, std::move(buffer));
+  if (!fetch_rest(link, name, *header, landing, deadline, error)) return error;
+  if (landing.checksum() != header->check) return {};
+  fetched = {std::move(landing).value(), false};
   return {};
 }
 
