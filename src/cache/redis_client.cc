@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kFirstPause = 100ms, kLongestPause = 2000ms, kCensusPause = 1000ms;
+constexpr std::chrono::milliseconds kFirstPause = 100ms, kLongestPause = 2s, kCensusPause = 1s;
+constexpr std::chrono::milliseconds kCalm = 10s, kMostDistrust = 30s;
 constexpr int kMostHops = 4;
 constexpr std::uint16_t kNobody = 0xffff;
 
@@ -62,7 +63,7 @@ std::shared_ptr<Node> Client::node_at(const Endpoint& endpoint) const {
 
 std::string Client::trouble() const {
   constexpr const char* kMeanwhile =
-      "; meanwhile samples come from their source, and it is tried again every 2 s";
+      "; meanwhile samples come from their source, and it is tried again by itself";
   for (const std::shared_ptr<Node>& node : nodes())
     if (const std::string why = node->trouble(); !why.empty())
       return "redis at " + to_string(node->endpoint()) + ": " + why + kMeanwhile;
@@ -125,19 +126,31 @@ Client::Outcome Client::run(std::uint16_t slot, const Work& work) {
 }
 
 Clock::time_point Client::mend() {
-  const auto is_down = [](const auto& node) { return node->is_down(); };
-  const auto needs_work = [&] { return is_outdated_ || std::ranges::any_of(nodes(), is_down); };
-  if (needs_work() && Clock::now() >= next_try_) {
-    pause_ = reach()
-                 ? 0ms
-                 : std::clamp<std::chrono::milliseconds>(2 * pause_, kFirstPause, kLongestPause);
-    next_try_ = Clock::now() + std::max<std::chrono::milliseconds>(pause_, kFirstPause);
+  const auto some_are_down = [&] {
+    return std::ranges::any_of(nodes(), [](const auto& node) { return node->is_down(); });
+  };
+  if (const bool was_down = some_are_down();
+      (was_down || is_outdated_) && Clock::now() >= next_try_) {
+    // Who can be reached and fails again at once is slow, not gone: each time costs somebody a
+    // timeout, so it is left alone for longer and longer.
+    const bool failed_again = was_down && Clock::now() < reached_ + 2 * trust_pause_ + kCalm;
+    if (reach()) {
+      trust_pause_ = failed_again
+                         ? std::min<std::chrono::milliseconds>(2 * trust_pause_, kMostDistrust)
+                         : kFirstPause;
+      pause_ = 0ms;
+      reached_ = Clock::now();
+      next_try_ = reached_ + trust_pause_;
+    } else {
+      pause_ = std::clamp<std::chrono::milliseconds>(2 * pause_, kFirstPause, kLongestPause);
+      next_try_ = Clock::now() + pause_;
+    }
   }
   if (Clock::now() >= next_census_) {
     take_census();
     next_census_ = Clock::now() + kCensusPause;
   }
-  return needs_work() ? std::min(next_try_, next_census_) : next_census_;
+  return some_are_down() || is_outdated_ ? std::min(next_try_, next_census_) : next_census_;
 }
 
 // False: some node, or all, could not be reached.

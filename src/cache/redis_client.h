@@ -74,8 +74,8 @@ class Client {
   std::string trouble_ CUTWATER_GUARDED_BY(mutex_);  // why there is no map
 
   // Of mend() alone.
-  std::chrono::milliseconds pause_{0};
-  Clock::time_point next_try_{}, next_census_{};
+  std::chrono::milliseconds pause_{0}, trust_pause_{0};
+  Clock::time_point reached_{}, next_try_{}, next_census_{};
 };
 
 }  // namespace cutwater::redis
