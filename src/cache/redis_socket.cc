@@ -35,7 +35,7 @@ std::string tls_trouble() {
 }
 
 // OpenSSL's own socket BIO raises SIGPIPE when the server has gone; this one does not.
-int fd_of(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
+int fd_of(BIO* bio) { return *static_cast<const int*>(BIO_get_data(bio)); }
 
 int write_to_socket(BIO* bio, const char* data, int size) {
   const ssize_t sent = ::send(fd_of(bio), data, static_cast<std::size_t>(size), MSG_NOSIGNAL);
@@ -169,7 +169,7 @@ void Socket::start_tls(const std::string& host, const Tls& tls, Deadline deadlin
   tls_.reset(SSL_new(tls.context()));
   BIO* const bio = tls_ != nullptr ? BIO_new(socket_method()) : nullptr;
   if (bio == nullptr) fail("TLS: " + tls_trouble());
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd_)));
+  BIO_set_data(bio, &fd_);
   BIO_set_init(bio, 1);
   SSL_set_bio(tls_.get(), bio, bio);
   // A number is looked for among the certificate's addresses, a name among its names.
