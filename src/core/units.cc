@@ -40,6 +40,20 @@ std::uint64_t parse_bytes(std::string_view what, std::string_view text, std::uin
   return static_cast<std::uint64_t>(bytes);
 }
 
+double parse_rate(std::string_view what, std::string_view text) {
+  std::string_view size = text;
+  const bool named = size.ends_with("/s");
+  if (named) size.remove_suffix(2);
+  const bool bits = named && size.ends_with('b');
+  try {
+    return static_cast<double>(parse_bytes(what, size)) / (bits ? 8 : 1);
+  } catch (const Error&) {
+    throw Error(Code::kInvalidArgument, std::string(what) +
+                                            " must be a rate like 250MB/s or 10Gb/s, got '" +
+                                            std::string(text) + "'");
+  }
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

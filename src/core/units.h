@@ -12,6 +12,10 @@ namespace cutwater {
 // Error(kInvalidArgument) that names `what`, also for less than `least`.
 std::uint64_t parse_bytes(std::string_view what, std::string_view text, std::uint64_t least = 1);
 
+// "250MB/s", "10Gb/s", "1000000", in bytes per second: a small b before the stroke is a
+// bit. Throws Error(kInvalidArgument) that names `what`.
+double parse_rate(std::string_view what, std::string_view text);
+
 std::string bytes_text(std::uint64_t bytes);  // "1.5 GiB"
 
 }  // namespace cutwater

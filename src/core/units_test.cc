@@ -60,5 +60,18 @@ TEST(Units, ReadsBackWhatItPrints) {
   }
 }
 
+TEST(Units, ReadsRates) {
+  EXPECT_EQ(parse_rate("--rate", "250MB/s"), 250e6);
+  EXPECT_EQ(parse_rate("--rate", "10Gb/s"), 1.25e9);
+  EXPECT_EQ(parse_rate("--rate", "1 GiB/s"), 1073741824);
+  EXPECT_EQ(parse_rate("--rate", "1000"), 1000);
+  EXPECT_EQ(parse_rate("--rate", "500Mb"), 500e6);  // no stroke: a size, as everywhere
+  for (const char* text : {"", "fast", "0/s", "-1MB/s", "1MB/h", "1MB/s/s"})
+    EXPECT_THAT([&] { parse_rate("--rate", text); },
+                ThrowsMessage<Error>("--rate must be a rate like 250MB/s or 10Gb/s, got '" +
+                                     std::string(text) + "'"))
+        << text;
+}
+
 }  // namespace
 }  // namespace cutwater

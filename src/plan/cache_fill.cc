@@ -139,7 +139,9 @@ class Filler {
 
   double weight() const { return 1 / static_cast<double>(model_.classes()); }
   Demand demand(const Fill& fill) const { return {fill.later, rates_}; }
-  const FreshForm* fresh() const { return sharing_.fresh ? &model_.fresh[*sharing_.fresh] : nullptr; }
+  const FreshForm* fresh() const {
+    return sharing_.fresh ? &model_.fresh[*sharing_.fresh] : nullptr;
+  }
   double fresh_bytes() const {
     return fresh() != nullptr ? sharing_.window_share * fresh()->bytes : 0;
   }

@@ -25,9 +25,9 @@ struct Sharing {
 };
 
 struct FormUse {
-  double share = 0;            // of the samples that are assigned to the form
-  double resident_share = 0;   // of all samples: resident in it
-  double bytes = 0;            // per sample of the data set, those that pass included
+  double share = 0;           // of the samples that are assigned to the form
+  double resident_share = 0;  // of all samples: resident in it
+  double bytes = 0;           // per sample of the data set, those that pass included
 };
 
 // Averages over all accesses, or per sample of the data set.

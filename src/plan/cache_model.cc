@@ -64,8 +64,8 @@ CacheModel::CacheModel(const Profile& profile) {
   const CutProfile& source = profile.cuts.front();
   source_bytes = source.bytes;
   for (std::size_t i = 0; i < count; ++i) {
-    const double before = kLeastSeconds + profile.engine_s + read_s +
-                          source.bytes[i] * storage.warm_per_byte_s;
+    const double before =
+        kLeastSeconds + profile.engine_s + read_s + source.bytes[i] * storage.warm_per_byte_s;
     miss_s.push_back(before + source.finish_s[i]);
     first_miss_s.push_back(before + source.first_s[i]);
   }
@@ -85,15 +85,15 @@ CacheModel::CacheModel(const Profile& profile) {
                  per(form.bytes[i], copy_rate);
         };
         const double before = miss_s[i] - source.finish_s[i];
-        form.make_s.push_back(before + made(cut.finish_s[i], source.finish_s[i],
-                                            profile.memory_bytes_per_s));
-        form.first_make_s.push_back(before + made(cut.first_s[i], source.first_s[i],
-                                                  profile.fresh_memory_bytes_per_s));
+        form.make_s.push_back(
+            before + made(cut.finish_s[i], source.finish_s[i], profile.memory_bytes_per_s));
+        form.first_make_s.push_back(
+            before + made(cut.first_s[i], source.first_s[i], profile.fresh_memory_bytes_per_s));
         // What was just decoded is in the processor's caches; what is lent as it is comes from
         // memory.
-        form.hit_s.push_back(kLeastSeconds + profile.engine_s +
-                             (form.name.codec.is_none() ? cut.memory_s[i]
-                                                        : variant->decode_s[i] + cut.finish_s[i]));
+        form.hit_s.push_back(
+            kLeastSeconds + profile.engine_s +
+            (form.name.codec.is_none() ? cut.memory_s[i] : variant->decode_s[i] + cut.finish_s[i]));
       }
       forms.push_back(std::move(form));
     };

@@ -72,10 +72,10 @@ struct CacheModel {
   // Throws Error(kInvalidArgument) for columns that do not fit together.
   explicit CacheModel(const Profile& profile);
 
-  double samples = 0;                 // of an epoch
-  std::vector<double> source_bytes;   // by profiled sample
+  double samples = 0;                // of an epoch
+  std::vector<double> source_bytes;  // by profiled sample
   std::vector<double> miss_s, first_miss_s;
-  std::vector<FormColumns> forms;     // stable ones; "source" without a codec first
+  std::vector<FormColumns> forms;  // stable ones; "source" without a codec first
   std::vector<FreshForm> fresh;
   std::size_t decoded = 0;  // of forms: the last stable cut without a codec
 

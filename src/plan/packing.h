@@ -7,7 +7,7 @@
 namespace cutwater {
 
 struct Packed {
-  double value = 0;            // the sum of all amounts
+  double value = 0;             // the sum of all amounts
   std::vector<double> amounts;  // by column, none negative
   std::vector<double> prices;   // by row: by how much the value grows with the row's limit
 };
