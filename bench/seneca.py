@@ -6,7 +6,7 @@ cache, all on the same cores. Parts:
   hit-rates  three equal jobs with a cache for 20 % and for 40 % of the samples, beside the bound and the paper
   cells      samples per second as predicted and as measured, by cache size, jobs, storage and consumer rate; and the
              chosen split beside a sweep of others
-  makespan   four jobs of three epochs: torch's DataLoaders, ours without a cache, with other splits, and with the plan's
+  makespan   four jobs of three epochs: torch's DataLoaders; ours without a cache, with other splits, with the plan's
   hit-cost   a claim, and a hit in memory, in the daemon's memory and in Redis
   paper      the paper's data sets and machines, simulated
 

@@ -10,7 +10,7 @@ import statistics
 from typing import Any, NamedTuple
 
 from seneca_setup import Setup
-from seneca_sums import error_of, is_named_right, later_hit_rate, later_rate, regret, split_text
+from seneca_sums import error_of, is_named_right, later_hit_rate, later_rate, regret, split_text, verdict
 
 BATCH, EPOCHS = 32, 3
 CACHES = (0.2, 0.8, 3.0)  # of the bytes of the encoded files
@@ -141,28 +141,29 @@ def measure(setup: Setup) -> dict[str, Any]:
 
 def text(found: dict[str, Any]) -> list[str]:
     lines = [
-        f"{'':<47} {'predicted':>9} {'measured':>9} {'error':>7} {'hits':>11}  bound by, and use of cpu, storage, consumer"
+        f"{'':<40} {'predicted':>9} {'measured':>9} {'error':>7} {'hits':>11}  bound by; use of cpu, storage, consumer"
     ]
     for row in found["cells"]:
         use = ", ".join(f"{100 * value:.0f}" for value in row["use"].values())
+        split = row["split"] or "no cache"
         hits = f"{100 * row['predicted_hit_rate']:.0f}/{100 * row['hit_rate']:.0f} %"
         lines.append(
-            f"  {row['in_words']:<45} {row['predicted']:9.0f} {row['measured']:9.0f} {100 * row['error']:6.1f}% {hits:>11}  "
-            f"{row['named']}{'' if row['named_right'] else ' (NOT so)'}: {use} %; {row['split'] or 'no cache'}"
+            f"  {row['in_words']:<45} {row['predicted']:9.0f} {row['measured']:9.0f} {100 * row['error']:6.1f}% "
+            f"{hits:>11}  {row['named']}{'' if row['named_right'] else ' (NOT so)'}: {use} %; {split}"
         )
     count = len(found["cells"])
     error, named = found["mean_error"], found["named_right"]
     lines.append(
         f"  mean absolute error over {count} cells {100 * error:.1f} % (wanted {100 * ERROR_WANTED:.0f} %): "
-        f"{'reached' if error <= ERROR_WANTED else 'NOT reached'}; what bounds named right in {100 * named:.0f} % (wanted "
-        f"{100 * NAMED_WANTED:.0f} %): {'reached' if named >= NAMED_WANTED else 'NOT reached'}"
+        f"{verdict(error <= ERROR_WANTED)}; what bounds named right in {100 * named:.0f} % (wanted "
+        f"{100 * NAMED_WANTED:.0f} %): {verdict(named >= NAMED_WANTED)}"
     )
     for row in found["sweeps"]:
-        verdict = "within" if row["regret"] <= REGRET_WANTED else "NOT within"
+        near = "within" if row["regret"] <= REGRET_WANTED else "NOT within"
         lines.append(
             f"  {row['in_words']}: chosen {row['chosen']} of {len(row['rates'])} splits; luckiest {row['luckiest']} "
             f"({100 * row['regret_of_luckiest']:.1f} % faster, {100 * row['regret']:.1f} % in runs of their own): "
-            f"{verdict} 5 %"
+            f"{near} 5 %"
         )
     return lines
 

@@ -16,6 +16,7 @@ from typing import Any
 from rows import ROOT
 from seneca_makespan import daemon
 from seneca_setup import Setup
+from seneca_sums import verdict
 
 CLAIM_WANTED_NS, REDIS_WANTED = 1000.0, 1.2
 GETS = 20_000
@@ -47,8 +48,8 @@ class Redis:
 
     def get_us(self, size: int) -> float:
         """Of redis-benchmark itself. The same key for all, which it has set before."""
-        words = ["redis-benchmark", "-s", str(self.socket), "-t", "set,get", "-d", str(size), "-c", "1", "-n", str(GETS),
-                 "--csv"]  # fmt: skip
+        words = ["redis-benchmark", "-s", str(self.socket), "-t", "set,get", "-d", str(size), "-c", "1", "-n",
+                 str(GETS), "--csv"]  # fmt: skip
         rows = csv.DictReader(subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines())
         return next(1e6 / float(row["rps"]) for row in rows if row["test"] == "GET")
 
@@ -89,14 +90,11 @@ def measure(setup: Setup) -> dict[str, Any]:
 
 
 def text(found: dict[str, Any]) -> list[str]:
-    def verdict(reached: bool) -> str:
-        return "reached" if reached else "NOT reached"
-
     lines = [
         f"a hit of {found['bytes']} bytes, besides the sample's own work:",
         f"  claim {found['claim_ns']:.0f} ns (wanted 1 us): {verdict(found['claim_ns'] <= CLAIM_WANTED_NS)}",
-        f"  get: memory {found['get_us']['memory']:.2f} us, shared {found['get_us']['shared']:.2f} us; that neither copies "
-        "nor calls the system is counted in src/cache/shared_cache_test.cc",
+        f"  get: memory {found['get_us']['memory']:.2f} us, shared {found['get_us']['shared']:.2f} us; that neither "
+        "copies nor calls the system is counted in src/cache/shared_cache_test.cc",
     ]
     if found["redis_to_its_benchmark"] is None:
         return [*lines, "  redis: no redis-server or no redis-benchmark here: NOT measured"]

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from seneca_setup import Setup
-from seneca_sums import least_chance, runs_test, sharing_bound
+from seneca_sums import least_chance, runs_test, sharing_bound, verdict
 
 JOBS, EPOCHS, BATCH = 3, 4, 32
 FORM = "decode"
@@ -86,12 +86,12 @@ def text(found: dict[str, Any]) -> list[str]:
         "cache has room for a share of all their bytes, besides its books:"
     ]
     for row in found["shares"]:
-        verdict = "reached" if row["hit_rate"] >= row["wanted"] else "NOT reached"
         by_job = ", ".join(f"{100 * rate:.0f}" for rate in row["by_job"])
         lines.append(
             f"  {100 * row['share']:.0f} % cached: hit rate {100 * row['hit_rate']:.1f} % from the second epoch on "
             f"(by job {by_job}), {100 * row['hit_rate_with_the_first_epoch']:.1f} % in all; bound "
-            f"{100 * row['bound']:.1f} %, paper {100 * row['paper']:.0f} %; wanted {100 * row['wanted']:.0f} %: {verdict}"
+            f"{100 * row['bound']:.1f} %, paper {100 * row['paper']:.0f} %; wanted {100 * row['wanted']:.0f} %: "
+            f"{verdict(row['hit_rate'] >= row['wanted'])}"
         )
         random = "random" if row["chance"] >= STRANGE else "NOT random"
         lines.append(

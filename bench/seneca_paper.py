@@ -13,7 +13,8 @@ DATA = {  # images, mean bytes
     "OpenImages": (1_900_000, 315_840),
     "ImageNet-22K": (14_000_000, 91_390),
 }
-MACHINES = {  # decode and augment, augment, consumers: samples per second; storage, cache, link: bytes per second; cache
+# Samples per second: decode and augment, augment, consumers. Bytes per second: storage, cache, link. The cache's bytes.
+MACHINES = {
     "in-house": (2132, 4050, 4550, 500e6, 1.25e9, 1.25e9, 115e9),
     "AWS": (3432, 6520, 9989, 256e6, 1.25e9, 1.25e9, 400e9),
     "Azure": (9783, 12930, 14301, 250e6, 3.75e9, 10e9, 400e9),
@@ -40,7 +41,8 @@ def one(setup: Setup, data: str, machine: str, jobs: int) -> dict[str, Any]:
     found = setup.command(
         "sim", "--samples", samples, "--sample-bytes", sample_bytes, "--decode-rate", decode, "--augment-rate", augment,
         "--consumer", consumer, "--storage-rate", f"{storage:.0f}B/s", "--cache-rate", f"{cache_rate:.0f}B/s",
-        "--link-rate", f"{link:.0f}B/s", "--cache", int(cache), "--jobs", jobs, "--epochs", 3, "--scale", count / samples,
+        "--link-rate", f"{link:.0f}B/s", "--cache", int(cache), "--jobs", jobs, "--epochs", 3, "--scale",
+        count / samples,
     )  # fmt: skip
     last, plan = found["epochs"][-1], found["plan"]["cache"]
     return {

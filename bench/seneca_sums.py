@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ def runs_test(order: Sequence[int]) -> float:
     above = sum(sides)
     below = len(sides) - above
     count = above + below
-    runs = 1 + sum(a != b for a, b in zip(sides, sides[1:], strict=False))
+    runs = 1 + sum(a != b for a, b in itertools.pairwise(sides))
     expected = 1 + 2 * above * below / count
     variance = (expected - 1) * (expected - 2) / (count - 1)
     return (runs - expected) / math.sqrt(variance)
@@ -88,6 +89,10 @@ def samples_of_bytes(plan: dict[str, Any], bytes_of: dict[str, float], cache: fl
             shares[cut] = share
         rest -= share
     return shares
+
+
+def verdict(reached: bool) -> str:
+    return "reached" if reached else "NOT reached"
 
 
 def split_text(shares: dict[str, float]) -> str:

@@ -3,6 +3,8 @@
 // claiming the head of the order; and to get its bytes from each cache that is named. All take
 // turns in one run; medians are printed, as JSON.
 // usage: bench_cache BYTES CACHE…   (as 100000 256MiB unix:/run/cache.sock redis://127.0.0.1)
+#include "cutwater/cache.h"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -16,7 +18,6 @@
 #include <string>
 #include <vector>
 
-#include "cutwater/cache.h"
 #include "cutwater/error.h"
 #include "cutwater/options.h"
 #include "sampler/epoch_order.h"
@@ -89,9 +90,9 @@ struct Tried {
         const SampleId id = static_cast<SampleId>(random()) % kValues;
         const CacheValue value = cache->get(key(id));
         if (!value || value.bytes().size() != bytes || value.bytes()[bytes / 2] != id)
-          throw Error(Code::kUnavailable, name + " does not have what it was given: " +
-                                              (cache->trouble().empty() ? "make it larger"
-                                                                        : cache->trouble()));
+          throw Error(Code::kUnavailable,
+                      name + " does not have what it was given: " +
+                          (cache->trouble().empty() ? "make it larger" : cache->trouble()));
       }
     }
     get_ns.push_back(ns_since(start) / static_cast<double>(count));
