@@ -2,7 +2,7 @@
 // What a hit costs besides the sample's own work: to claim a sample that is resident, beside
 // claiming the head of the order; and to get its bytes from each cache that is named. All take
 // turns in one run; medians are printed, as JSON.
-// usage: bench_cache BYTES CACHE…   (as 100000 256MiB unix:/run/cache.sock redis://127.0.0.1)
+// usage: bench_cache BYTES CACHE…   (as 100000 256MiB unix:/run/cache.sock)
 #include "cutwater/cache.h"
 
 #include <algorithm>
