@@ -1,76 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // cutwater run: the loader alone, measured. With --hash, what it delivered is proven; with
-// --step-ms, a consumer that needs its time is played.
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <atomic>
+// --step-ms, a consumer that needs its time is played; with --jobs, several of them at once; with
+// --link, storage of a certain rate.
+#include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <thread>
 
+#include "core/machine.h"
 #include "core/units.h"
 #include "cutwater/hold.h"
 #include "cutwater/loader.h"
 #include "cutwater/profile.h"
 #include "pipeline_argument.h"
-#include "progress.h"
-#include "stream_hash.h"
+#include "run_jobs.h"
+#include "run_report.h"
+#include "source/limited.h"
 #include "verbs.h"
 
 namespace cutwater::cli {
 namespace {
 
-using nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 struct Options {
   std::string data, pipeline, order = "strict", on_error = "raise", memory_limit, max_errors;
   std::string index = "memory", hold, cache, cache_cut, cache_codec;
+  std::string split, job, link, seeds = "own";
   std::string store, store_cut, store_codec, profile;
   std::int64_t batch = 64, epochs = 1;
   std::uint64_t seed = 0;
-  int threads = 0;
+  int threads = 0, jobs = 1;
   double step_ms = 0;
   bool hash = false, json = false, drop_last = false, no_shuffle = false, no_fuse = false;
 };
 
-struct EpochResult {
-  std::int64_t epoch = 0, samples = 0;
-  double seconds = 0;
-  std::string stream_hash, set_hash;
-};
-
-struct RunResult {
-  std::vector<EpochResult> epochs;
-  std::int64_t samples = 0;
-  double seconds = 0, busy_seconds = 0;
-  LoaderStats stats;
-  std::size_t profiled = 0;  // samples
-};
-
-std::atomic<bool> interrupted{false};
-
-std::int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
+[[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
 
 // A whole number is a count; one with a point or an exponent is a share.
 void set_max_errors(const Options& options, BadSamples& bad) {
   const std::string& text = options.max_errors;
-  if (options.on_error != "skip")
-    throw Error(Code::kInvalidArgument, "--max-errors goes with --on-error skip");
+  if (options.on_error != "skip") refuse("--max-errors goes with --on-error skip");
   const char* end = text.data() + text.size();
   std::int64_t count = 0;
   double share = 0;
@@ -79,226 +46,99 @@ void set_max_errors(const Options& options, BadSamples& bad) {
   else if (std::from_chars(text.data(), end, share).ptr == end)
     bad.max_share = share;
   else
-    throw Error(Code::kInvalidArgument,
-                "--max-errors must be a count, or a share such as 0.01, got '" + text + "'");
+    refuse("--max-errors must be a count, or a share such as 0.01, got '" + text + "'");
 }
 
-Loader make_loader(const Options& options) {
+void check(const Options& options) {
+  if (options.cache.empty() &&
+      !(options.cache_cut + options.cache_codec + options.split + options.job).empty())
+    refuse("--cache-cut, --cache-codec, --split and --job go with --cache");
+  if (options.store.empty() && !(options.store_cut + options.store_codec).empty())
+    refuse("--store-cut and --store-codec go with --store");
+  if (options.jobs > 1 && !(options.store + options.profile).empty())
+    refuse("--store and --profile are for one job, not for --jobs " + std::to_string(options.jobs));
+}
+
+What make_what(const Options& options, const std::shared_ptr<Link>& link) {
   What what{open_data(options.data), pipeline_argument(options.pipeline), options.batch};
+  if (link) what.source = limited(what.source, link);
   what.shuffle = !options.no_shuffle;
   what.seed = options.seed;
   what.drop_last = options.drop_last;
   what.order = order_named(options.order);
   what.bad_samples.policy = on_error_named(options.on_error);
   if (!options.max_errors.empty()) set_max_errors(options, what.bad_samples);
+  if (!options.hold.empty()) {
+    HoldOptions hold;
+    if (options.threads != 0) hold.threads = options.threads;
+    hold.while_waiting = throw_if_interrupted;
+    what.source =
+        hold_in_memory(what.source, what.pipeline, what.pipeline.cut_named(options.hold), hold);
+  }
+  return what;
+}
+
+HowFast make_how(const Options& options) {
   HowFast how;
   if (options.threads != 0) how.threads = options.threads;
   if (!options.memory_limit.empty())
     how.memory_limit = parse_bytes("--memory-limit", options.memory_limit);
+  // What the machine has is for all jobs together.
+  if (options.jobs > 1) {
+    const auto jobs = static_cast<std::size_t>(options.jobs);
+    if (!how.threads) how.threads = std::max(1, usable_cores() / options.jobs);
+    if (!how.memory_limit)
+      how.memory_limit = std::min(usable_memory_bytes() / 4, std::size_t{4} << 30) / jobs;
+  }
   how.fuse = !options.no_fuse;
   how.index = options.index;
-  if (options.cache.empty() && !(options.cache_cut + options.cache_codec).empty())
-    throw Error(Code::kInvalidArgument, "--cache-cut and --cache-codec go with --cache");
-  if (!options.cache.empty())
-    how.cache = {cache_named(options.cache), options.cache_cut,
-                 options.cache_codec.empty() ? "none" : options.cache_codec};
-  if (options.store.empty() && !(options.store_cut + options.store_codec).empty())
-    throw Error(Code::kInvalidArgument, "--store-cut and --store-codec go with --store");
+  if (!options.cache.empty()) {
+    how.cache.cache = cache_named(options.cache);
+    how.cache.cut = options.cache_cut;
+    if (!options.cache_codec.empty()) how.cache.codec = options.cache_codec;
+    how.cache.split = options.split;
+    how.cache.jobs = options.jobs;
+  }
   how.store = {options.store, options.store_cut, options.store_codec};
   how.profile = !options.profile.empty();
-  if (!options.hold.empty()) {
-    const Cut cut = what.pipeline.cut_named(options.hold);
-    what.source = hold_in_memory(what.source, what.pipeline, cut, {how.threads, {}, [] {
-                                                                     if (interrupted)
-                                                                       throw Error(Code::kCancelled,
-                                                                                   "interrupted");
-                                                                   }});
+  return how;
+}
+
+std::vector<std::unique_ptr<Loader>> make_loaders(const Options& options,
+                                                  const std::shared_ptr<Link>& link) {
+  What what = make_what(options, link);
+  HowFast how = make_how(options);
+  std::vector<std::unique_ptr<Loader>> loaders;
+  for (int job = 0; job < options.jobs; ++job) {
+    how.cache.job = options.job;
+    if (!options.job.empty() && options.jobs > 1) how.cache.job += "-" + std::to_string(job + 1);
+    loaders.push_back(std::make_unique<Loader>(what, how));
+    if (options.seeds == "own") ++what.seed;
   }
-  return Loader(std::move(what), how);
-}
-
-// The next batch; ctrl-C ends the wait.
-std::optional<Batch> next_batch(Loader& loader) {
-  while (!loader.wait(std::chrono::milliseconds(100)))
-    if (interrupted) throw Error(Code::kCancelled, "interrupted");
-  if (interrupted) throw Error(Code::kCancelled, "interrupted");
-  return loader.next();
-}
-
-RunResult run_epochs(Loader& loader, const Options& options) {
-  RunResult result;
-  const std::int64_t total = options.epochs * loader.what().source->size();
-  Progress progress(!options.json, total);
-  const auto step = std::chrono::duration<double, std::milli>(options.step_ms);
-  const auto start = Clock::now();
-  for (std::int64_t e = 0; e < options.epochs; ++e) {
-    const auto epoch_start = Clock::now();
-    EpochResult epoch;
-    epoch.epoch = loader.next_epoch();
-    StreamHash hash;
-    loader.begin();
-    while (const std::optional<Batch> batch = next_batch(loader)) {
-      if (options.hash) hash.add(*batch);
-      epoch.samples += batch->size();
-      if (options.step_ms > 0) {
-        const auto busy_start = Clock::now();
-        std::this_thread::sleep_for(step);
-        result.busy_seconds += seconds_since(busy_start);
-      }
-      progress.show("epoch " + std::to_string(e + 1) + "/" + std::to_string(options.epochs),
-                    result.samples + epoch.samples);
-    }
-    epoch.seconds = seconds_since(epoch_start);
-    if (options.hash) {
-      epoch.stream_hash = hash.stream();
-      epoch.set_hash = hash.set();
-    }
-    result.samples += epoch.samples;
-    result.epochs.push_back(std::move(epoch));
-  }
-  result.seconds = seconds_since(start);
-  progress.show("finishing the store", result.samples);
-  while (!loader.finish_store(std::chrono::milliseconds(100)))
-    if (interrupted) throw Error(Code::kCancelled, "interrupted");
-  result.stats = loader.stats();
-  return result;
-}
-
-ordered_json json_of(const CacheReport& cache) {
-  ordered_json forms = ordered_json::object();
-  for (const CacheReport::Form& form : cache.forms)
-    forms[form.cut] = {{"entries", form.entries}, {"bytes", form.bytes}, {"hits", form.hits}};
-  return {{"hits", cache.hits},       {"misses", cache.misses}, {"damaged", cache.damaged},
-          {"refused", cache.refused}, {"by_form", forms},       {"entries", cache.entries},
-          {"bytes", cache.bytes},     {"limit", cache.limit},   {"cut", cache.cut},
-          {"codec", cache.codec},     {"why", cache.why},       {"seconds", cache.seconds}};
-}
-
-ordered_json json_of(const RunResult& result, const Options& options) {
-  const LoaderStats& stats = result.stats;
-  const double rate = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
-  ordered_json json = {
-      {"samples", result.samples},
-      {"seconds", result.seconds},
-      {"samples_per_s", rate},
-      {"read_bytes_per_s", static_cast<double>(stats.bytes_read) / result.seconds},
-      {"first_batch_s", stats.first_batch_seconds},
-      {"bound_by", stats.bound_by},
-      {"rss_bytes", resident_bytes()},
-      {"threads", stats.threads},
-      {"memory_limit", stats.memory_limit},
-      {"memory_peak", stats.memory_peak},
-      {"wait_s",
-       {{"consumer", stats.consumer_wait_seconds}, {"workers", stats.worker_wait_seconds}}},
-      {"read_s", stats.read_seconds},
-      {"index",
-       {{"samples", stats.index.samples},
-        {"uses", stats.index.uses},
-        {"bytes", stats.index.bytes}}}};
-  if (stats.cache) json["cache"] = json_of(*stats.cache);
-  if (const auto& store = stats.store)
-    json["store"] = {
-        {"path", store->path},   {"cut", store->cut},         {"codec", store->codec},
-        {"state", store->state}, {"reason", store->reason},   {"samples", store->samples},
-        {"bytes", store->bytes}, {"damaged", store->damaged}, {"seconds", store->seconds}};
-  if (!options.profile.empty())
-    json["profile"] = {{"path", options.profile}, {"samples", result.profiled}};
-  json["busy_share"] = result.busy_seconds / result.seconds;  // 0 without --step-ms
-  json["ops"] = ordered_json::object();
-  for (const NamedOpTime& op : stats.ops)
-    json["ops"][op.name] = {{"seconds", op.seconds}, {"calls", op.calls}};
-  json["epochs"] = ordered_json::array();
-  for (const EpochResult& epoch : result.epochs) {
-    ordered_json one = {
-        {"epoch", epoch.epoch}, {"samples", epoch.samples}, {"seconds", epoch.seconds}};
-    if (options.hash) {
-      one["stream_hash"] = epoch.stream_hash;
-      one["set_hash"] = epoch.set_hash;
-    }
-    json["epochs"].push_back(std::move(one));
-  }
-  for (const auto& [key, failures] :
-       {std::pair{"skipped", &stats.skipped}, {"substituted", &stats.substituted}}) {
-    json[key] = ordered_json::array();
-    for (const Failure& f : *failures)
-      json[key].push_back({{"id", f.sample}, {"path", f.path}, {"op", f.op}, {"reason", f.reason}});
-  }
-  return json;
-}
-
-void print(const RunResult& result, const Options& options) {
-  const LoaderStats& stats = result.stats;
-  std::printf("%lld samples in %.2f s: %.0f samples/s, %.1f MB/s read, first batch after %.3f s\n",
-              static_cast<long long>(result.samples), result.seconds,
-              static_cast<double>(result.samples) / result.seconds,
-              static_cast<double>(stats.bytes_read) / result.seconds * 1e-6,
-              stats.first_batch_seconds);
-  const double threads = stats.threads;
-  const auto line = [&](const std::string& name, double seconds, std::uint64_t calls) {
-    std::printf("  %-52s %8.3f s  %5.1f %%  %8.1f us each\n", name.c_str(), seconds,
-                100 * seconds / (result.seconds * threads),
-                calls > 0 ? 1e6 * seconds / static_cast<double>(calls) : 0.0);
-  };
-  std::printf("time of %d thread%s:\n", stats.threads, stats.threads == 1 ? "" : "s");
-  line("read", stats.read_seconds, static_cast<std::uint64_t>(stats.reads));
-  if (const auto& cache = stats.cache)
-    line("cache", cache->seconds, static_cast<std::uint64_t>(cache->hits + cache->misses));
-  for (const NamedOpTime& op : stats.ops) line(op.name, op.seconds, op.calls);
-  if (const auto& cache = stats.cache)
-    std::printf("cache: %s of %s, %lld of %lld samples came from it; at cut '%s', codec %s (%s)\n",
-                bytes_text(cache->bytes).c_str(), bytes_text(cache->limit).c_str(),
-                static_cast<long long>(cache->hits),
-                static_cast<long long>(cache->hits) + static_cast<long long>(cache->misses),
-                cache->cut.c_str(), cache->codec.c_str(), cache->why.c_str());
-  if (stats.cache && stats.cache->damaged > 0)
-    std::printf("cache: %lld times a sample was damaged and made again\n",
-                static_cast<long long>(stats.cache->damaged));
-  if (const auto& store = stats.store)
-    std::printf("store: %s, cut '%s', codec %s: %s%s\n", store->path.c_str(), store->cut.c_str(),
-                store->codec.c_str(), store->state.c_str(),
-                store->reason.empty() ? "" : (", " + store->reason).c_str());
-  if (stats.store && stats.store->damaged > 0)
-    std::printf("store: %lld times a sample was damaged and made again\n",
-                static_cast<long long>(stats.store->damaged));
-  std::printf("threads waited for room %.3f s, the consumer for batches %.3f s\n",
-              stats.worker_wait_seconds, stats.consumer_wait_seconds);
-  if (options.step_ms > 0)
-    std::printf("the consumer was busy %.1f %% of the time\n",
-                100 * result.busy_seconds / result.seconds);
-  for (const EpochResult& epoch : result.epochs)
-    if (options.hash)
-      std::printf("epoch %lld: stream %s  set %s\n", static_cast<long long>(epoch.epoch),
-                  epoch.stream_hash.c_str(), epoch.set_hash.c_str());
-  for (const Failure& failure : stats.skipped)
-    std::printf("skipped %s\n", failure.message().c_str());
-  for (const Failure& failure : stats.substituted)
-    std::printf("substituted %s\n", failure.message().c_str());
-  if (!options.profile.empty())
-    std::printf("profile of %zu samples: %s\n", result.profiled, options.profile.c_str());
-  std::printf("bound by %s\n", stats.bound_by.c_str());
+  return loaders;
 }
 
 void run(const Options& options) {
-  std::signal(SIGINT, [](int) { interrupted = true; });
-  std::signal(SIGTERM, [](int) { interrupted = true; });
-  Loader loader = make_loader(options);
-  RunResult result;
-  try {
-    result = run_epochs(loader, options);
-    if (!options.profile.empty()) {
-      Profile profile = loader.profile();
-      profile.data = options.data;
-      save_profile(profile, options.profile);
-      result.profiled = profile.ids.size();
-    }
-  } catch (...) {
-    loader.close();  // without waiting for a store
-    throw;
+  check(options);
+  catch_interrupts();
+  std::shared_ptr<Link> link;
+  if (!options.link.empty()) link = std::make_shared<Link>(parse_rate("--link", options.link));
+  std::vector<std::unique_ptr<Loader>> loaders = make_loaders(options, link);
+  Consumer consumer{options.epochs, options.step_ms, options.hash, !options.json};
+  if (link) consumer.on_failure = [link] { link->close(); };
+  std::vector<RunResult> results = run_jobs(loaders, consumer);
+  if (!options.profile.empty()) {
+    Profile profile = loaders[0]->profile();
+    profile.data = options.data;
+    save_profile(profile, options.profile);
+    results[0].profiled = profile.ids.size();
   }
+  ReportOptions report{options.profile, options.hash, options.step_ms > 0, {}};
+  if (link) report.wire_bytes = link->bytes();
   if (options.json)
-    std::printf("%s\n", json_of(result, options).dump(2).c_str());
+    std::printf("%s\n", json_text(results, report).c_str());
   else
-    print(result, options);
+    print(results, report);
 }
 
 }  // namespace
@@ -315,7 +155,7 @@ void add_run(CLI::App& app) {
   verb->add_option("--epochs", options->epochs, "Epochs to run")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  verb->add_option("--threads", options->threads, "Threads (default: the usable cores)")
+  verb->add_option("--threads", options->threads, "Threads of each job (default: the usable cores)")
       ->check(CLI::Range(1, 1024));
   verb->add_option("--seed", options->seed, "Seed of order and draws")
       ->check(CLI::NonNegativeNumber)
@@ -339,6 +179,18 @@ void add_run(CLI::App& app) {
                    "Hold all samples in memory at this cut (entropy, decode…) first");
   verb->add_option("--cache", options->cache,
                    "Such as 2GiB: keep samples in memory at a stable cut, besides --memory-limit");
+  verb->add_option("--jobs", options->jobs, "So many loaders at once, with one cache")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  verb->add_option("--seeds", options->seeds,
+                   "With --jobs: own (seed, seed+1…) or same (then they draw alike)")
+      ->check(CLI::IsMember({"own", "same"}))
+      ->capture_default_str();
+  verb->add_option("--job", options->job, "The name at the cache (default: by host and process)");
+  verb->add_option("--split", options->split,
+                   "Forms in the cache by share of the samples: source=0.3,decode=0.7");
+  verb->add_option("--link", options->link,
+                   "Such as 500Mb/s: all jobs read through one link of this rate");
   verb->add_option("--cache-cut", options->cache_cut,
                    "Which cut (default: chosen on some samples)");
   verb->add_option("--cache-codec", options->cache_codec, "none, lz4, zstd:1… (default: none)");

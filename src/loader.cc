@@ -3,9 +3,10 @@
 #include "cutwater/loader.h"
 
 #include <algorithm>
-#include <set>
+#include <span>
 #include <utility>
 
+#include "core/bit_set.h"
 #include "loader_profile.h"
 #include "loader_setup.h"
 #include "loader_stats.h"
@@ -67,17 +68,21 @@ struct Loader::Impl {
     const CacheUse& cache = how.cache;
     if (!how.store.path.empty() && !store_there) {
       with.keeper = &making.emplace(what, how.store, how.fuse, options.threads);
-      if (cache.cache && !cache.cut.empty() && what.pipeline.cut_named(cache.cut) != making->cut())
+      const bool other_cut =
+          !cache.cut.empty() && what.pipeline.cut_named(cache.cut) != making->cut();
+      if (cache.cache && (other_cut || !cache.split.empty()))
         refuse("cache: until the store " + how.store.path +
                " is finished, samples are kept at its cut '" +
-               what.pipeline.cut_name(making->cut()) + "', not at '" + cache.cut +
+               what.pipeline.cut_name(making->cut()) + "', not at '" + cache.cut + cache.split +
                "'; leave that open, or make the store first");
     }
     if (!cache.cache) return with;
     cached.emplace(what, cache,
-                   making ? CutChoice{making->cut(), "that of the store " + how.store.path}
-                          : cut_to_cache(what, cache, how.fuse));
+                   making ? one_form({making->cut(), "that of the store " + how.store.path},
+                                     codec_named(cache.codec))
+                          : plan_forms(what, cache, how.fuse));
     with.keeper = &*cached;
+    with.seat = cached->seat();
     if (making) with.keeper = &both.emplace(*cached, *making);
     return with;
   }
@@ -93,8 +98,8 @@ struct Loader::Impl {
   Executor executor;
 
   // What the consumer has had of the epoch in progress.
-  EpochStart progress;
-  std::set<std::int64_t> beyond;
+  EpochStart progress;  // without done_beyond, which is…
+  BitSet delivered;     // …in here where the order is free: by position
   std::uint32_t next_epoch = 0;
   bool running = false;                      // next() has something to give
   bool in_epoch = false;                     // progress is that of an epoch begun, be it cut short
@@ -110,17 +115,14 @@ struct Loader::Impl {
   Clock::time_point last_batch CUTWATER_GUARDED_BY(stats_mutex);
 
   void had(const FinishedBatch& batch) {
-    const auto& positions = batch.slab->positions;
-    beyond.insert(positions.begin(), positions.begin() + batch.count);
+    const std::span positions(batch.slab->positions.data(), static_cast<std::size_t>(batch.count));
     progress.next_batch = batch.index + 1;
     if (what.order == Order::kStrict) {
-      progress.position = *beyond.rbegin() + 1;  // bad samples before it are done with, too
-      beyond.clear();
+      progress.position = positions.back() + 1;  // bad samples before it are done with, too
+      return;
     }
-    while (!beyond.empty() && *beyond.begin() == progress.position) {
-      beyond.erase(beyond.begin());
-      ++progress.position;
-    }
+    for (const std::int64_t position : positions) delivered.set(position);
+    progress.position = delivered.next_clear(progress.position);
   }
 };
 
@@ -147,8 +149,10 @@ void Loader::begin() {
   if (my.resume_at || my.executor_at != my.next_epoch) my.here().restart(start);
   my.resume_at.reset();
   my.executor_at.reset();
-  my.progress = start;
-  my.beyond = {start.done_beyond.begin(), start.done_beyond.end()};
+  my.progress = {start.epoch, start.next_batch, start.position, {}};
+  my.delivered = BitSet(my.what.order == Order::kReady ? my.what.source->size() : 0);
+  if (my.what.order == Order::kReady)
+    for (const std::int64_t position : start.done_beyond) my.delivered.set(position);
   my.next_epoch = start.epoch + 1;
   my.running = my.in_epoch = true;
 }
@@ -172,7 +176,6 @@ std::optional<Batch> Loader::next() {
     my.running = my.in_epoch = false;
     my.executor_at = my.progress.epoch + 1;
     my.progress = {my.next_epoch, 0, 0, {}};
-    my.beyond.clear();
     return std::nullopt;
   }
   my.had(*finished);
@@ -221,18 +224,16 @@ std::int64_t Loader::batches_per_epoch() const {
 LoaderState Loader::state() const {
   const Impl& my = *impl_;
   const EpochStart& at = my.resume_at ? *my.resume_at : my.progress;
-  LoaderState state{at.epoch, at.position, at.next_batch, at.done_beyond, stream_of(my.what)};
-  if (my.resume_at || my.what.order == Order::kStrict || !my.in_epoch) return state;
-
-  // Out of order: what was left out counts as done, too.
-  std::set<std::int64_t> done = my.beyond;
-  for (const std::int64_t position : my.here().skipped_positions())
-    if (position >= state.position) done.insert(position);
-  while (!done.empty() && *done.begin() == state.position) {
-    done.erase(done.begin());
-    ++state.position;
+  LoaderState state{at.epoch, at.position, at.next_batch, {}, stream_of(my.what)};
+  BitSet done(my.what.source->size());
+  for (const std::int64_t position : at.done_beyond) done.set(position);
+  if (!my.resume_at && my.what.order == Order::kReady && my.in_epoch) {
+    done = my.delivered;
+    // What was left out counts as done, too.
+    for (const std::int64_t position : my.here().skipped_positions()) done.set(position);
+    state.position = done.next_clear(state.position);
   }
-  state.done_beyond.assign(done.begin(), done.end());
+  state.done_beyond = done.text(state.position + 1);
   return state;
 }
 
@@ -252,15 +253,20 @@ void Loader::restore(const LoaderState& state) {
     refuse("the saved state is of another stream, it differs in " + different +
            "; make the loader as it was when the state was saved");
   const std::int64_t size = impl_->what.source->size();
-  const bool ordered = std::is_sorted(state.done_beyond.begin(), state.done_beyond.end()) &&
-                       (state.done_beyond.empty() || (state.done_beyond.front() > state.position &&
-                                                      state.done_beyond.back() < size));
-  if (state.position < 0 || state.position > size || state.batch < 0 || !ordered)
-    refuse("the saved state is damaged: position " + std::to_string(state.position) + " of " +
-           std::to_string(size) + " samples");
+  const std::string place =
+      "position " + std::to_string(state.position) + " of " + std::to_string(size) + " samples";
+  if (state.position < 0 || state.position > size || state.batch < 0)
+    refuse("the saved state is damaged: " + place + ", batch " + std::to_string(state.batch));
+  BitSet done(size);
+  if (!done.set_from_text(state.position + 1, state.done_beyond))
+    refuse("the saved state is damaged: what is done beyond " + place +
+           " is not in hexadecimal digits, or too many of them");
+  EpochStart start{state.epoch, state.batch, state.position, {}};
+  for (std::int64_t i = done.next_set(0); i < size; i = done.next_set(i + 1))
+    start.done_beyond.push_back(i);
   impl_->running = impl_->in_epoch = false;
   impl_->executor_at.reset();
-  impl_->resume_at = EpochStart{state.epoch, state.batch, state.position, state.done_beyond};
+  impl_->resume_at = std::move(start);
   impl_->next_epoch = state.epoch;
 }
 
@@ -316,6 +322,10 @@ Profile Loader::profile() const {
 
 bool Loader::finish_store(std::chrono::nanoseconds time) {
   return !impl_->making || !impl_->executor.belongs_here() || impl_->making->wait(time);
+}
+
+std::string Loader::cache_trouble() const {
+  return impl_->cached ? impl_->cached->trouble() : std::string();
 }
 
 void Loader::close() {

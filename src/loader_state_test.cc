@@ -77,7 +77,7 @@ TEST(LoaderState, ReadyMissesNothingAndRepeatsNothing) {
     const LoaderState state = loader.state();
     if (stop == 2) {
       EXPECT_EQ(state.position, 0);
-      EXPECT_GE(state.done_beyond.size(), 8U);
+      EXPECT_GE(state.done_beyond.size(), 2U) << "of four samples each";
     }
     What again = what_from(faulty(31, {4}), 4);
     again.order = Order::kReady;
@@ -105,7 +105,7 @@ TEST(LoaderState, OfReadyOrderSurvivesTheEndOfWork) {
   ASSERT_TRUE(loader.next());
   const LoaderState before = loader.state();
   EXPECT_EQ(before.position, 0);
-  EXPECT_EQ(before.done_beyond, (std::vector<std::int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(before.done_beyond, "f") << "1, 2, 3 and 4";
   loader.close();
   EXPECT_THROW(loader.next(), Error);
   const LoaderState after = loader.state();
@@ -157,9 +157,10 @@ TEST(LoaderState, IsRefusedWhenDamaged) {
   bad[0].position = -1;
   bad[1].position = 9;
   bad[2].batch = -1;
-  bad[3].done_beyond = {5, 3};
-  bad[4].done_beyond = {0};
-  bad[5].done_beyond = {8};
+  bad[3].done_beyond = "g";
+  bad[4].done_beyond = "08";
+  bad[5].position = 5;
+  bad[5].done_beyond = "4";
   for (const LoaderState& state : bad)
     EXPECT_THAT([&] { loader.restore(state); },
                 ThrowsMessage<Error>(HasSubstr("the saved state is damaged")));

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import struct
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -300,12 +301,41 @@ def forms() -> Seeds:
         yield str(fields), head + body
 
 
+def cache_packets() -> Seeds:
+    """As src/cache/PROTOCOL.md has them, each after its client and its number of bytes."""
+
+    def packet(kind: int, *fields: int | bytes, client: int = 0, version: int = 1) -> bytes:
+        words = [field if isinstance(field, bytes) else struct.pack("<Q", field) for field in fields]
+        body = struct.pack("<II", version, kind) + b"".join(words)
+        return struct.pack("<BH", client, len(body)) + body
+
+    def key(sample: int, draw: int = 0) -> bytes:
+        return struct.pack("<4Q", 7, 9, sample, draw)
+
+    hello, second = packet(1, 1), struct.pack("<d", 1.0)
+    join = packet(6, b"job".ljust(64, b"\0"), 7, 100, 1, 9, bytes(31 * 8))
+    put = packet(2, key(3), 1000, second)
+    questions = packet(8) + b"".join(packet(9, what | 1 << 32, 0, 0) for what in range(3))
+    yield "put", hello + put + packet(3, 1) + packet(2, key(4), 50, second) + packet(4, 2)
+    yield (
+        "full",
+        hello
+        + b"".join(packet(2, key(n), 60000, second) + packet(3, n) for n in range(1, 6))
+        + questions
+        + packet(10, 0, 0, 0),
+    )
+    yield "jobs", hello + join + join + packet(2, key(1, 5), 9, second) + packet(7, 0) + questions
+    yield "two", hello + put + packet(1, 1, client=1) + packet(3, 1, client=1) + packet(5, key(3)) + questions
+    yield "version", packet(1, 1, version=2) + packet(1, 0) + questions + put
+
+
 def pipeline_texts() -> Seeds:
     for k, text in enumerate(PIPELINES):
         yield str(k), text.encode()
 
 
 SEEDS = {
+    "cache_protocol": cache_packets,
     "form": forms,
     "jpeg": jpegs,
     "png": pngs,

@@ -98,6 +98,18 @@ class Cache {
   // Nothing: a miss.
   virtual CacheValue get(const CacheKey& key) = 0;
 
+  // The first of some keys that has a value, and its place among them; nothing: none has one. For
+  // back ends that are far away: one trip instead of several.
+  struct First {
+    CacheValue value;
+    std::size_t place = 0;
+  };
+  virtual First get_first(std::span<const CacheKey> keys) {
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      if (CacheValue value = get(keys[i])) return {std::move(value), i};
+    return {};
+  }
+
   // Whether a value of so many bytes would be taken, as far as one can tell beforehand.
   virtual bool has_room(std::size_t bytes) const = 0;
 
@@ -126,22 +138,33 @@ class Cache {
 // What a cache did for one loader.
 struct CacheReport {
   struct Form {
-    std::string cut;  // its name
+    std::string cut;  // its name, with the codec if there is one: "flip (fresh)", "decode:lz4"
     std::int64_t entries = 0, hits = 0;
     std::size_t bytes = 0;
   };
   std::int64_t hits = 0, misses = 0;  // samples that it had, and that had to be read
   std::int64_t damaged = 0;           // of the misses: what it had was not what was kept
   std::int64_t refused = 0;           // samples that it was to keep, and could not
-  std::vector<Form> forms;            // that the loader has put there
+  std::vector<Form> forms;            // that the loader has put there, or found there
   std::int64_t entries = 0;           // of the cache, by whomever
+  std::int64_t evicted = 0;           // likewise
   std::size_t bytes = 0, limit = 0;
+  int jobs = 1;                 // at this data set in the cache just now, this one included
+  std::string trouble;          // Cache::trouble()
   std::string cut, codec, why;  // where samples are kept, and how that was chosen
   double seconds = 0;           // looking up, decoding and keeping, summed over threads
 };
 
-// In this process: as many values as fit, first come, first kept; never evicted. `limit_bytes`
-// bounds everything, index included. Throws Error(kIo) where the system refuses the address space.
+// In this process: as many values as fit. Of equal worth, first come, first kept: without jobs'
+// seats, and with seconds and sizes that are alike, nothing is ever evicted. `limit_bytes` bounds
+// everything, index included: of values under 4 KB it may hold less. Throws Error(kIo) where the
+// system refuses the address space.
 std::shared_ptr<Cache> memory_cache(std::size_t limit_bytes);
+
+// The one that `cutwater cache serve` serves at this socket; empty: at its default path. A hit is
+// read in place, and the daemon is not asked. Where none answers, that is trouble(), not an error:
+// everything is a miss, and a daemon that comes later is found. Throws Error(kInvalidArgument) for
+// a path that cannot be.
+std::shared_ptr<Cache> shared_cache(const std::string& socket_path);
 
 }  // namespace cutwater

@@ -53,7 +53,9 @@ struct LoaderState {
   std::uint32_t epoch = 0;
   std::int64_t position = 0;
   std::int64_t batch = 0;
-  std::vector<std::int64_t> done_beyond;  // kReady: delivered out of order, beyond position
+  // kReady: what was delivered out of order, beyond position. Hexadecimal digits of four samples
+  // each, from position + 1 on, the first in the lowest bit; zeros at the end are left out.
+  std::string done_beyond;
   // All that fixes the stream, by name: source, pipeline, seed, batch_size…
   std::vector<std::pair<std::string, std::string>> stream;
 };
@@ -90,7 +92,8 @@ struct LoaderStats {
   std::string bound_by;  // "storage", "cpu", "consumer" or "memory", with the reason
 };
 
-// Not thread-safe, but stats(), profile() and close() may be called from any thread.
+// Not thread-safe, but stats(), cache_trouble(), profile() and close() may be called from any
+// thread.
 class Loader {
  public:
   // Throws Error(kInvalidArgument) that names the field.
@@ -122,6 +125,8 @@ class Loader {
   bool finish_store(std::chrono::nanoseconds time);
 
   LoaderStats stats() const;
+  // What is wrong with the cache, in words; empty: nothing. Samples are made without it meanwhile.
+  std::string cache_trouble() const;
   // Of the samples so far that HowFast::profile had run op by op. Times are sums over ops: not less
   // than what fused ops take. It knows no codec but "none" and no rates of storage and memory.
   // Throws Error(kInvalidArgument) where nothing was recorded.

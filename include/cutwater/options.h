@@ -47,20 +47,30 @@ struct What {
   std::uint64_t seed = 0;
   bool drop_last = false;
   Order order = Order::kStrict;
-  // kReady: a sample is delivered at most so many batches after its place in the strict order.
+  // kReady: a sample is delivered at most so many batches after its turn, which is its place in the
+  // strict order, unless other jobs at the same cache change that.
   std::int64_t max_late_batches = 4;
   BadSamples bad_samples = {};
 };
 
-// Samples kept in a cache at a stable cut, for later epochs to go on from.
+// Samples kept in a cache at a stable cut, for later epochs and other jobs to go on from; where
+// jobs draw alike (same seed, same epoch), also past the frontier.
 struct CacheUse {
   std::shared_ptr<Cache> cache;  // null: none
   std::string cut;               // a name or a number; empty: chosen on some samples
   std::string codec = "none";
+  // Several forms, each with the share of the samples that is kept in it: "source=0.3,decode=0.7",
+  // or with a codec, "decode:lz4=0.7". What is left of 1 is not kept. Empty: one form.
+  std::string split = {};
+  std::string job = {};  // this loader's name among the cache's jobs; empty: by host and process
+  int jobs = 1;          // that are expected to go through the data set together, this one included
+  // The cache may have been there, or stay there, while files of the data set change.
+  bool outlives_loader = false;
 };
 
-// The cache that a text stands for: "2GiB" is a new one in this process, of that size. Throws
-// Error(kInvalidArgument) for one that is larger than the memory that this process may use.
+// The cache that a text stands for: "2GiB" is a new one in this process, of that size; "shared" and
+// "unix:PATH" that of `cutwater cache serve`. Throws Error(kInvalidArgument) that names what there
+// is; also for a size that is more than the memory that this process may use.
 std::shared_ptr<Cache> cache_named(std::string_view text);
 
 // A store of a stable cut: used where it is there, else made as a by-product of the first epoch.

@@ -20,6 +20,7 @@ void bind_error(nb::module_& m);
 void bind_source(nb::module_& m);
 void bind_pipeline(nb::module_& m);
 void bind_store(nb::module_& m);
+void bind_cache(nb::module_& m);
 void bind_loader(nb::module_& m);
 void bind_profile(nb::module_& m);
 void bind_plan(nb::module_& m);

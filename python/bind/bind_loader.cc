@@ -73,11 +73,14 @@ nb::dict cache_dict(const CacheReport& report) {
   dict["refused"] = report.refused;
   dict["by_form"] = forms;
   dict["entries"] = report.entries;
+  dict["evicted"] = report.evicted;
   dict["bytes"] = report.bytes;
   dict["limit"] = report.limit;
   dict["cut"] = report.cut;
   dict["codec"] = report.codec;
   dict["why"] = report.why;
+  dict["jobs"] = report.jobs;
+  dict["trouble"] = report.trouble.empty() ? nb::none() : nb::object(nb::cast(report.trouble));
   dict["seconds"] = report.seconds;
   return dict;
 }
@@ -152,16 +155,18 @@ nb::dict stats_dict(const Loader& loader) {
   return dict;
 }
 
+constexpr int kStateVersion = 2;
+
 nb::dict state_dict(const Loader& loader) {
   const LoaderState state = loader.state();
   nb::dict stream;
   for (const auto& [name, value] : state.stream) stream[name.c_str()] = value;
   nb::dict dict;
-  dict["version"] = 1;
+  dict["version"] = kStateVersion;
   dict["epoch"] = state.epoch;
   dict["position"] = state.position;
   dict["batch"] = state.batch;
-  dict["done_beyond"] = nb::cast(state.done_beyond);
+  dict["done_beyond"] = state.done_beyond;
   dict["stream"] = stream;
   return dict;
 }
@@ -179,12 +184,15 @@ std::shared_ptr<Source> hold(std::shared_ptr<Source> source, const Pipeline& pip
 void load_state_dict(Loader& loader, const nb::dict& dict) {
   LoaderState state;
   try {
-    if (nb::cast<int>(dict["version"]) != 1)
-      throw Error(Code::kInvalidArgument, "the saved state is of a newer version of cutwater");
+    if (const int version = nb::cast<int>(dict["version"]); version != kStateVersion)
+      throw Error(Code::kInvalidArgument, "the saved state is of version " +
+                                              std::to_string(version) + ", this cutwater reads " +
+                                              std::to_string(kStateVersion) +
+                                              "; use the cutwater that has saved it");
     state.epoch = nb::cast<std::uint32_t>(dict["epoch"]);
     state.position = nb::cast<std::int64_t>(dict["position"]);
     state.batch = nb::cast<std::int64_t>(dict["batch"]);
-    state.done_beyond = nb::cast<std::vector<std::int64_t>>(dict["done_beyond"]);
+    state.done_beyond = nb::cast<std::string>(dict["done_beyond"]);
     for (const auto& [name, value] : nb::cast<nb::dict>(dict["stream"]))
       state.stream.emplace_back(nb::cast<std::string>(name), nb::cast<std::string>(value));
   } catch (const nb::python_error&) {
@@ -208,16 +216,18 @@ void bind_loader(nb::module_& m) {
              std::optional<std::int64_t> max_error_count, std::optional<double> max_error_share,
              std::optional<int> threads, std::optional<std::size_t> memory_limit,
              std::optional<std::int64_t> prefetch, bool fuse, std::optional<int> reads_in_flight,
-             const std::string& index, const std::string& cache, const std::string& cache_cut,
-             const std::string& cache_codec, nb::handle store, const std::string& store_cut,
-             const std::string& store_codec, bool profile) {
+             const std::string& index, std::shared_ptr<Cache> cache, const std::string& cache_cut,
+             const std::string& cache_codec, const std::string& cache_split,
+             bool cache_outlives_loader, const std::string& job, nb::handle store,
+             const std::string& store_cut, const std::string& store_codec, bool profile) {
             What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
             what.order = order_named(order);
             what.bad_samples.policy = on_error_named(on_error);
             what.bad_samples.max_count = max_error_count;
             what.bad_samples.max_share = max_error_share;
             HowFast how{threads, memory_limit, prefetch, fuse, reads_in_flight, index};
-            if (!cache.empty()) how.cache = {cache_named(cache), cache_cut, cache_codec};
+            how.cache = {std::move(cache), cache_cut, cache_codec, cache_split, job};
+            how.cache.outlives_loader = cache_outlives_loader;
             how.store = {store.is_none() ? std::string() : file_name(store), store_cut,
                          store_codec};
             how.profile = profile;
@@ -229,9 +239,10 @@ void bind_loader(nb::module_& m) {
           nb::arg("shuffle"), nb::arg("seed"), nb::arg("drop_last"), nb::arg("order"),
           nb::arg("on_error"), nb::arg("max_error_count").none(), nb::arg("max_error_share").none(),
           nb::arg("threads").none(), nb::arg("memory_limit").none(), nb::arg("prefetch").none(),
-          nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"), nb::arg("cache"),
-          nb::arg("cache_cut"), nb::arg("cache_codec"), nb::arg("store").none(),
-          nb::arg("store_cut"), nb::arg("store_codec"), nb::arg("profile"))
+          nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"),
+          nb::arg("cache").none(), nb::arg("cache_cut"), nb::arg("cache_codec"),
+          nb::arg("cache_split"), nb::arg("cache_outlives_loader"), nb::arg("job"),
+          nb::arg("store").none(), nb::arg("store_cut"), nb::arg("store_codec"), nb::arg("profile"))
       .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))
@@ -240,6 +251,7 @@ void bind_loader(nb::module_& m) {
       .def("state_dict", &state_dict)
       .def("load_state_dict", &load_state_dict, nb::arg("state"))
       .def("stats", &stats_dict)
+      .def("cache_trouble", &Loader::cache_trouble)
       .def("profile", &Loader::profile)
       .def("close", &close_loader);
   m.def("hold_in_memory", &hold, nb::arg("source"), nb::arg("pipeline"), nb::arg("cut"),

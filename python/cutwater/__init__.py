@@ -10,6 +10,7 @@ for images, labels in cw.DataLoader(ds, batch_size=64, shuffle=True, seed=7):
 from cutwater._core import Pipeline, parse
 from cutwater._core import version as __version__
 from cutwater.batch import Batch
+from cutwater.caching import Cache, cache
 from cutwater.dataset import Dataset, files, folder, memory, tar
 from cutwater.errors import (
     Closed,
@@ -32,6 +33,7 @@ from cutwater.stores import materialize, store
 
 __all__ = [
     "Batch",
+    "Cache",
     "Closed",
     "DataLoader",
     "Dataset",
@@ -50,6 +52,7 @@ __all__ = [
     "Unavailable",
     "WrongType",
     "__version__",
+    "cache",
     "files",
     "folder",
     "materialize",

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from cutwater import _core
 from cutwater.batch import Batch
+from cutwater.caching import Cache
+from cutwater.caching import cache as open_cache
 from cutwater.dataset import Dataset, bytes_number, whole_number
 from cutwater.errors import InvalidArgument, WrongType
 from cutwater.profiling import Profile
@@ -50,6 +52,24 @@ def _converter(output: str) -> Callable[[Any], Any]:
             raise
         return lambda array: array
     return torch.from_numpy
+
+
+def _explain_cache(cache: dict[str, Any]) -> list[str]:
+    damaged = f"; {cache['damaged']} were damaged" if cache["damaged"] else ""
+    jobs = f"; {cache['jobs']} jobs share it" if cache["jobs"] > 1 else ""
+    lines = [
+        f"cache: at most {cache['limit'] / 2**20:.0f} MiB, so far {cache['bytes'] / 2**20:.0f} MiB{jobs}; "
+        f"{cache['hits']} of {cache['hits'] + cache['misses']} samples came from it{damaged}; "
+        f"at cut {cache['cut']!r}, codec {cache['codec']} ({cache['why']})"
+    ]
+    if len(cache["by_form"]) > 1:
+        forms = (
+            f"{name!r} {form['entries']} kept, {form['hits']} found" for name, form in cache["by_form"].items()
+        )
+        lines.append(f"forms: {'; '.join(forms)}")
+    if cache["trouble"]:
+        lines.append(f"the cache does not work: {cache['trouble']}")
+    return lines
 
 
 class _Epoch:
@@ -91,9 +111,12 @@ class DataLoader:
         as long as the loader lives, "beside" also as a file in the data set's folder, a path as that file;
         "off" learns nothing. It never changes a byte.
     cache: bytes, or "2GiB", besides memory_limit: samples are kept in memory at a stable cut, as many as fit, and
-        later epochs go on from there. It never changes a byte.
+        later epochs go on from there. Or a cache that several loaders use: what cutwater.cache(…) returned. It never
+        changes a byte.
     cache_cut, cache_codec: which cut ("decode", "resize"…; chosen on some samples if not given) and in which codec
         ("none", "lz4", "zstd:1"…).
+    cache_split: several forms, each with its share of the samples: "source=0.3,decode:lz4=0.7".
+    job: this loader's name at the cache, for people; by default host and process.
     store: the folder of a store. If it is there, samples come from it; if not, the first epoch makes it as a
         by-product, and samples come from it when it is finished. close() waits for that. It never changes a byte.
     store_cut, store_codec: of a store that is made; chosen on some samples, and "none", if not given.
@@ -123,9 +146,11 @@ class DataLoader:
         fuse: bool = True,
         reads_in_flight: int | None = None,
         index: str | os.PathLike[str] = "memory",
-        cache: int | str | None = None,
+        cache: int | str | Cache | None = None,
         cache_cut: int | str | None = None,
         cache_codec: str | None = None,
+        cache_split: str | None = None,
+        job: str | None = None,
         store: str | os.PathLike[str] | None = None,
         store_cut: int | str | None = None,
         store_codec: str | None = None,
@@ -155,8 +180,10 @@ class DataLoader:
             num_workers = max(1, whole_number("num_workers", num_workers, 0, 1024))
         if max_errors is not None and on_error != "skip":
             raise InvalidArgument(f"max_errors goes with on_error='skip', not with {on_error!r}")
-        if cache is None and (cache_cut is not None or cache_codec is not None):
-            raise InvalidArgument("cache_cut and cache_codec go with cache=, such as cache='2GiB'")
+        if cache is None and any(value is not None for value in (cache_cut, cache_codec, cache_split, job)):
+            raise InvalidArgument(
+                "cache_cut, cache_codec, cache_split and job go with cache=, such as cache='2GiB'"
+            )
         if store is None and (store_cut is not None or store_codec is not None):
             raise InvalidArgument("store_cut and store_codec go with store=, the folder of a store")
         del persistent_workers  # threads always live as long as the loader
@@ -178,6 +205,8 @@ class DataLoader:
         self._convert: Callable[[Any], Any] | None = None
         self._iteration = 0
         self._store_expected = store is not None
+        self._cache_expected = cache is not None
+        used = cache if cache is None or isinstance(cache, Cache) else open_cache(cache)
         self._begun_in: int | None = None  # the process
         self._core = _core.Loader(
             source=dataset.source,
@@ -199,9 +228,12 @@ class DataLoader:
             else whole_number("reads_in_flight", reads_in_flight, 0, 4096),
             # A path object is a path, whatever it is called.
             index=index if isinstance(index, str) else os.path.join(os.curdir, os.fspath(index)),
-            cache="" if cache is None else str(bytes_number("cache", cache)),
+            cache=None if used is None else used._core,
             cache_cut="" if cache_cut is None else str(cache_cut),
             cache_codec="none" if cache_codec is None else cache_codec,
+            cache_split=cache_split or "",
+            cache_outlives_loader=used is cache,
+            job=job or "",
             store=None if store is None else os.fspath(store),
             store_cut="" if store_cut is None else str(store_cut),
             store_codec="" if store_codec is None else store_codec,
@@ -227,6 +259,7 @@ class DataLoader:
         if iteration != self._iteration:
             raise InvalidArgument("another iteration of this loader has begun; use one iterator at a time")
         raw = self._core.next(self._timeout)
+        self._warn_of_cache()
         if raw is None:
             self._warn_of_store()
             return None
@@ -234,6 +267,12 @@ class DataLoader:
         fields = {name: self._convert(array) for name, array in raw["fields"].items()}
         batch = Batch(self._convert(raw["ids"]), raw["epoch"], raw["index"], fields)
         return batch.pin() if self._pin else batch
+
+    def _warn_of_cache(self) -> None:
+        """Once, where the cache does not work: training goes on without it."""
+        if self._cache_expected and (trouble := self._core.cache_trouble()):
+            self._cache_expected = False
+            warnings.warn(trouble, RuntimeWarning, stacklevel=4)
 
     def _warn_of_store(self) -> None:
         """Once, where a store could not be made: training goes on without it."""
@@ -275,13 +314,7 @@ class DataLoader:
             f"bound by {stats['bound_by']}",
         ]
         if cache := stats["cache"]:
-            damaged = f"; {cache['damaged']} were damaged" if cache["damaged"] else ""
-            lines.insert(
-                -1,
-                f"cache: at most {cache['limit'] / 2**20:.0f} MiB, so far {cache['bytes'] / 2**20:.0f} MiB; "
-                f"{cache['hits']} of {cache['hits'] + cache['misses']} samples came from it{damaged}; "
-                f"at cut {cache['cut']!r}, codec {cache['codec']} ({cache['why']})",
-            )
+            lines[-1:-1] = _explain_cache(cache)
         if store := stats["store"]:
             damaged = f"{store['damaged']} samples were damaged and made again" if store["damaged"] else ""
             state = ", ".join(filter(None, (store["state"], store["reason"], damaged)))

@@ -1,60 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every back end of Cache promises. A new one joins kBackEnds.
+// What every back end of Cache promises of its values.
+#include "cache/cache_contract.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "cutwater/cache.h"
 #include "cutwater/error.h"
 
 namespace cutwater {
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-
-struct BackEnd {
-  const char* name;
-  std::shared_ptr<Cache> (*make)(std::size_t limit);
-};
-
-const BackEnd kBackEnds[] = {{"memory", memory_cache}};
-
-class CacheContract : public testing::TestWithParam<BackEnd> {
- protected:
-  static std::shared_ptr<Cache> make(std::size_t limit) { return GetParam().make(limit); }
-};
-
-CacheKey key_of(SampleId sample, std::uint64_t space = 1) { return {space, space, sample, 0}; }
-
-// Bytes that no other sample has.
-Bytes bytes_of(SampleId sample, std::size_t size) {
-  std::mt19937_64 random(static_cast<std::uint64_t>(sample));
-  Bytes bytes(size);
-  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
-  return bytes;
-}
-
-bool put(Cache& cache, const CacheKey& key, const Bytes& bytes) {
-  return cache.put(key, bytes.size(), 1, [&](std::span<std::uint8_t> place) {
-    EXPECT_EQ(place.size(), bytes.size());
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(place.data()) % 64, 0u);
-    std::copy(bytes.begin(), bytes.end(), place.begin());
-  });
-}
-
-Bytes got(Cache& cache, const CacheKey& key) {
-  const CacheValue value = cache.get(key);
-  EXPECT_TRUE(value);
-  return {value.bytes().begin(), value.bytes().end()};
-}
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 TEST_P(CacheContract, GivesWhatWasPut) {
   const auto cache = make(kMiB);
@@ -179,6 +139,51 @@ TEST_P(CacheContract, ManyThreads) {
   EXPECT_EQ(stats.hits + stats.misses, kThreads * 4 * kKeys);
   EXPECT_LE(stats.bytes, stats.limit);
   EXPECT_GT(wins, 300);
+}
+
+TEST_P(CacheContract, WhatIsDroppedIsGoneAndMayComeBack) {
+  const auto cache = make(kMiB);
+  EXPECT_TRUE(put(*cache, key_of(1), bytes_of(1, 1000)));
+  cache->drop(key_of(1));
+  cache->drop(key_of(2));
+  EXPECT_FALSE(cache->get(key_of(1)));
+  EXPECT_TRUE(put(*cache, key_of(1), bytes_of(1, 1000)));
+  EXPECT_EQ(got(*cache, key_of(1)), bytes_of(1, 1000));
+}
+
+// One puts what drives out the rest, others read: what one of them holds stays as it was.
+TEST_P(CacheContract, WhatIsHeldNeverChanges) {
+  constexpr SampleId kKeys = 2000;
+  const auto cache = make(kMiB / 2);
+  std::atomic<int> wrong{0};
+  std::atomic<bool> done{false};
+  const auto size = [](SampleId id) { return static_cast<std::size_t>(id % 5) * 2000 + 500; };
+  const auto write = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    double seconds = 1;
+    for (int i = 0; i < 3000; ++i) {
+      const auto id = static_cast<SampleId>(random() % kKeys);
+      put(*cache, key_of(id), bytes_of(id, size(id)), seconds *= 1.01);
+      if (i % 10 == 0) cache->drop(key_of(static_cast<SampleId>(random() % kKeys)));
+    }
+    done = true;
+  };
+  const auto read = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<std::pair<SampleId, CacheValue>> held(8);
+    while (!done) {
+      auto& [id, value] = held[random() % held.size()];
+      if (value && !std::ranges::equal(value.bytes(), bytes_of(id, size(id)))) ++wrong;
+      id = static_cast<SampleId>(random() % kKeys);
+      value = cache->get(key_of(id));
+    }
+  };
+  std::vector<std::thread> threads;
+  threads.emplace_back(write, 0);
+  for (unsigned t = 1; t < 4; ++t) threads.emplace_back(read, t);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LE(cache->stats().bytes, cache->stats().limit);
 }
 
 INSTANTIATE_TEST_SUITE_P(BackEnds, CacheContract, testing::ValuesIn(kBackEnds),

@@ -40,6 +40,18 @@ std::uint64_t parse_bytes(std::string_view what, std::string_view text, std::uin
   return static_cast<std::uint64_t>(bytes);
 }
 
+double parse_rate(std::string_view what, std::string_view text) try {
+  if (!text.ends_with("b/s") && !text.ends_with("B/s"))
+    throw Error(Code::kInvalidArgument, "no rate");
+  const double bytes = static_cast<double>(
+      parse_bytes(what, text.substr(0, text.size() - std::string_view("/s").size())));
+  return text.ends_with("b/s") ? bytes / 8 : bytes;
+} catch (const Error&) {
+  throw Error(Code::kInvalidArgument,
+              std::string(what) + " must be a rate like 500Mb/s (bits) or 200MB/s (bytes), got '" +
+                  std::string(text) + "'");
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

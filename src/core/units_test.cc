@@ -44,6 +44,21 @@ TEST(Units, RefusesEverythingElseByName) {
                     StrEq("memory_limit must be a size like 8GiB or 500MB, got '" + text + "'")));
 }
 
+TEST(Units, RatesAreInBitsOrBytes) {
+  const std::pair<const char*, double> table[] = {{"500Mb/s", 62.5e6},
+                                                  {"200MB/s", 200e6},
+                                                  {"1.5 GiB/s", 1.5 * (1 << 30)},
+                                                  {"8b/s", 1},
+                                                  {"80kb/s", 10e3}};
+  for (const auto& [text, bytes] : table) EXPECT_EQ(parse_rate("--link", text), bytes) << text;
+  for (const std::string text :
+       {"", "500", "500M/s", "500Mb", "Mb/s", "0B/s", "-1MB/s", "/s", "b/s"})
+    EXPECT_THAT(
+        [&] { parse_rate("--link", text); },
+        ThrowsMessage<Error>(StrEq(
+            "--link must be a rate like 500Mb/s (bits) or 200MB/s (bytes), got '" + text + "'")));
+}
+
 TEST(Units, PrintsWithOneDigit) {
   const std::pair<std::uint64_t, const char*> table[] = {
       {0, "0 bytes"},          {1023, "1023 bytes"},       {1024, "1.0 KiB"},

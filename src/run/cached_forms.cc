@@ -1,76 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/cached_forms.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "cutwater/error.h"
+#include "cutwater/rng.h"
 #include "variant/form.h"
 
 namespace cutwater {
 namespace {
 
-// What a thread reads of memory that is in no processor cache. A round figure of today's machines:
-// it only keeps a cut of many bytes from looking free.
-constexpr double kMemoryBytesPerSecond = 5e9;
+constexpr std::uint64_t kSeed = 0x666f'726d'2073'706c;  // no loader's draws say who is kept where
+constexpr std::size_t kMostOffered = 32;                // JobOffer::forms
+
+std::string default_job() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
+  return std::string(host.data()) + "-" + std::to_string(getpid());
+}
+
+// A listing, and, where the cache may hold forms of its earlier state, the state of its files.
+std::uint64_t data_of(const What& what, const CacheUse& use) {
+  std::string identity = what.source->identity();
+  if (use.cache->shared() || use.outlives_loader) identity += "\n" + what.source->stamp();
+  return data_number(identity);
+}
+
+bool all_present(const Sample& sample) {
+  return std::ranges::all_of(sample.fields, [](const Field& field) {
+    return field.tensor.view().present() == whole(field.tensor.spec());
+  });
+}
 
 }  // namespace
 
-CutChoice cut_to_cache(const What& what, const CacheUse& use, bool fuse) {
-  if (!use.cut.empty()) return given_cut("cache", what, use.cut);
-  const CacheStats now = use.cache->stats();
-  return choose_cut("cache", what, codec_named(use.codec),
-                    now.limit - std::min(now.bytes, now.limit), kMemoryBytesPerSecond, fuse);
-}
-
-CachedForms::CachedForms(const What& what, const CacheUse& use, CutChoice choice)
-    : cache_(use.cache),
+CachedForms::CachedForms(const What& what, const CacheUse& use, FormPlan plan)
+    : what_(what),
+      cache_(use.cache),
       codec_(codec_named(use.codec)),
-      choice_(std::move(choice)),
-      cut_name_(what.pipeline.cut_name(choice_.cut)),
-      data_(data_number(what.source->identity())),
-      form_(form_number(what.pipeline.fingerprint(choice_.cut), codec_)) {}
+      jobs_expected_(use.jobs),
+      plan_(std::move(plan)),
+      data_(data_of(what, use)) {
+  if (const std::optional<Cut> cut = fresh_cut(what)) fresh_ = add(*cut, codec_);
+  // Other jobs may have chosen otherwise: what they have kept will do.
+  for (Cut cut = what.pipeline.frontier(); cut >= what.source->cut(); --cut) {
+    for (const FormShare& share : plan_.shares)
+      if (share.cut == cut) (void)add(cut, share.codec);
+    if (plan_.trials) (void)add(cut, codec_);
+    (void)add(cut, {});
+  }
+  for (const FormShare& share : plan_.shares) shares_.push_back(at(share.cut, share.codec));
 
-std::optional<Kept> CachedForms::find(SampleId id, const ReadContext& into, KeeperWork& work) {
-  const Timed timed(work.cache_ns);
-  const CacheValue value = cache_->get(key(id));
-  if (!value) return std::nullopt;
-  try {
-    return Kept{read_form({value.bytes(), value.hold(), &into.pool, into.reserve,
-                           into.pool.limit_bytes(), checksum()},
-                          id, choice_.cut),
-                From::kCache};
-  } catch (const Error& error) {
-    if (error.code() != Code::kBadSample) throw;
-    damaged_.fetch_add(1, std::memory_order_relaxed);
-    return std::nullopt;
+  JobOffer offer{use.job.empty() ? default_job() : use.job, data_, what.source->size(), {}};
+  for (const Form& form : forms_)
+    if (offer.forms.size() < kMostOffered) offer.forms.push_back(form.number);
+  seat_ = cache_->seat(offer);
+  if (plan_.trials) {
+    choose_again();
+  } else {
+    MutexLock lock(mutex_);
+    why_ = plan_.why;
   }
 }
 
-// As long as there is room for a sample of the usual size: to stop at a cut in vain costs time.
-std::optional<Cut> CachedForms::wants(SampleId) {
-  const std::int64_t offered = offered_.load(std::memory_order_relaxed);
-  const std::int64_t bytes = offered_bytes_.load(std::memory_order_relaxed);
-  const auto usual = static_cast<std::size_t>(bytes / std::max<std::int64_t>(offered, 1));
-  if (!cache_->has_room(usual)) return std::nullopt;
-  return choice_.cut;
+CachedForms::Form* CachedForms::add(Cut cut, const Codec& codec) {
+  Form* const there = at(cut, codec);
+  return there != nullptr ? there : &forms_.emplace_back(what_.pipeline, cut, codec);
 }
 
-void CachedForms::keep(const Sample& sample, KeeperWork& work) try {
+CachedForms::Form* CachedForms::at(Cut cut, const Codec& codec) {
+  const auto found = std::ranges::find_if(
+      forms_, [&](const Form& form) { return form.cut == cut && form.codec == codec; });
+  return found == forms_.end() ? nullptr : &*found;
+}
+
+CacheKey CachedForms::key(const Form& form, Turn turn) const {
+  return {data_, form.number, turn.id, form.fresh ? draw_number(what_.seed, turn.epoch) : 0};
+}
+
+// Fresh forms are of use, and will be used, where somebody draws alike.
+CachedForms::Form* CachedForms::fresh_form() {
+  return fresh_ != nullptr && seat_ && seat_->others_alike() > 0 ? fresh_ : nullptr;
+}
+
+// Which form a sample is kept in is the sample's for good: it must not be kept in two.
+CachedForms::Form* CachedForms::stable_form(SampleId id) {
+  if (plan_.trials) return chosen_.load(std::memory_order_relaxed);
+  if (shares_.size() == 1 && plan_.shares[0].share >= 1) return shares_[0];
+  double place = Rng({kSeed, 0, static_cast<std::uint64_t>(id), 0}).uniform();
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    if (place < plan_.shares[i].share) return shares_[i];
+    place -= plan_.shares[i].share;
+  }
+  return nullptr;
+}
+
+// Jobs that take what is there soon after one of them has made it: those that may change their
+// order, and those that have the same.
+int CachedForms::jobs_that_share() const {
+  if (what_.order == Order::kReady) return std::max(jobs(), jobs_expected_);
+  return seat_ ? seat_->others_alike() + 1 : 1;
+}
+
+// What is there already stays, and is found; it makes way as everything does.
+void CachedForms::choose_again() {
+  const int jobs = jobs_that_share();
+  if (jobs == chosen_for_.load(std::memory_order_relaxed)) return;
+  const CacheStats now = cache_->stats();
+  // A cache that knows its jobs makes room for them.
+  const std::size_t taken = seat_ ? 0 : std::min(now.bytes, now.limit);
+  const CutChoice choice = plan_.trials->choose(now.limit - taken, jobs);
+  MutexLock lock(mutex_);
+  chosen_ = at(choice.cut, codec_);
+  chosen_for_ = jobs;
+  why_ = choice.why;
+}
+
+std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, KeeperWork& work) {
   const Timed timed(work.cache_ns);
-  const FormWriter form(sample, codec_, checksum());
-  const auto size = static_cast<std::int64_t>(form.size());
-  offered_bytes_.fetch_add(size, std::memory_order_relaxed);
-  offered_.fetch_add(1, std::memory_order_relaxed);
-  if (!cache_->put(key(sample.id), form.size(), 0,
-                   [&form](std::span<std::uint8_t> place) { form.write(place); })) {
+  const Form* const fresh = fresh_form();
+  std::vector<CacheKey> keys;
+  std::vector<Form*> forms;
+  keys.reserve(forms_.size());
+  forms.reserve(forms_.size());
+  for (Form& form : forms_) {
+    if (form.fresh && &form != fresh) continue;
+    keys.push_back(key(form, turn));
+    forms.push_back(&form);
+  }
+  for (std::size_t next = 0; next < keys.size(); ++next) {
+    const auto [value, place] = cache_->get_first(std::span(keys).subspan(next));
+    if (!value) return std::nullopt;
+    next += place;
+    Form& form = *forms[next];
+    try {
+      Kept kept{read_form({value.bytes(), value.hold(), &into.pool, into.reserve,
+                           into.pool.limit_bytes(), checksum()},
+                          turn.id, form.cut),
+                From::kCache};
+      form.hits.fetch_add(1, std::memory_order_relaxed);
+      return kept;
+    } catch (const Error& error) {
+      if (error.code() != Code::kBadSample) throw;
+      damaged_.fetch_add(1, std::memory_order_relaxed);
+      cache_->drop(keys[next]);
+    }
+  }
+  return std::nullopt;
+}
+
+// For a sample of the usual size: to stop at a cut in vain costs time.
+bool CachedForms::has_room(const Form& form) const {
+  const std::int64_t offered = form.offered.load(std::memory_order_relaxed);
+  const std::int64_t bytes = form.offered_bytes.load(std::memory_order_relaxed);
+  return cache_->has_room(static_cast<std::size_t>(bytes / std::max<std::int64_t>(offered, 1)));
+}
+
+std::optional<Cut> CachedForms::wants(Turn turn, Cut from) {
+  if (plan_.trials) choose_again();
+  if (from <= what_.pipeline.frontier())
+    if (const Form* const form = stable_form(turn.id);
+        form != nullptr && form->cut >= from && has_room(*form))
+      return form->cut;
+  if (const Form* const form = fresh_form();
+      form != nullptr && form->cut >= from && has_room(*form))
+    return form->cut;
+  return std::nullopt;
+}
+
+void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds,
+                       KeeperWork& work) try {
+  const Timed timed(work.cache_ns);
+  Form* form = what_.pipeline.stable(sample.cut) ? stable_form(sample.id) : fresh_;
+  // Another may have been chosen since it was wanted.
+  if (form == nullptr || form->cut != sample.cut) form = at(sample.cut, codec_);
+  if (form == nullptr || !all_present(sample)) return;
+  const FormWriter writer(sample, form->codec, checksum());
+  const auto size = static_cast<std::int64_t>(writer.size());
+  form->offered_bytes.fetch_add(size, std::memory_order_relaxed);
+  form->offered.fetch_add(1, std::memory_order_relaxed);
+  if (!cache_->put(key(*form, {sample.id, epoch}), writer.size(), seconds,
+                   [&writer](std::span<std::uint8_t> place) { writer.write(place); })) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  kept_bytes_.fetch_add(size, std::memory_order_relaxed);
-  kept_.fetch_add(1, std::memory_order_relaxed);
+  form->kept_bytes.fetch_add(size, std::memory_order_relaxed);
+  form->kept.fetch_add(1, std::memory_order_relaxed);
 } catch (...) {  // out of memory, or a back end's trouble: the sample is there all the same
   refused_.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::string CachedForms::name_of(const Form& form) const {
+  std::string name = what_.pipeline.cut_name(form.cut);
+  if (form.codec != Codec{}) name += ":" + to_string(form.codec);
+  return form.fresh ? name + " (fresh)" : name;
 }
 
 CacheReport CachedForms::report(std::int64_t hits, std::int64_t misses) const {
@@ -80,13 +208,24 @@ CacheReport CachedForms::report(std::int64_t hits, std::int64_t misses) const {
   report.misses = misses;
   report.damaged = damaged_;
   report.refused = refused_;
-  report.forms.push_back({cut_name_, kept_, hits, static_cast<std::size_t>(kept_bytes_)});
+  const Form* const chosen = chosen_;
+  for (const Form& form : forms_) {
+    const bool given = std::ranges::find(shares_, &form) != shares_.end();
+    if (!given && &form != chosen && form.kept == 0 && form.hits == 0) continue;
+    report.forms.push_back(
+        {name_of(form), form.kept, form.hits, static_cast<std::size_t>(form.kept_bytes)});
+    if (!given && &form != chosen) continue;
+    report.cut += (report.cut.empty() ? "" : ", ") + what_.pipeline.cut_name(form.cut);
+  }
   report.entries = all.entries;
   report.bytes = all.bytes;
   report.limit = all.limit;
-  report.cut = cut_name_;
+  report.evicted = all.evicted;
   report.codec = to_string(codec_);
-  report.why = choice_.why;
+  report.jobs = jobs();
+  report.trouble = cache_->trouble();
+  MutexLock lock(mutex_);
+  report.why = why_;
   return report;
 }
 

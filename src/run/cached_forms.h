@@ -1,48 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
-// CachedForms: keeps samples at one stable cut in a Cache, as many as it takes.
+// CachedForms: keeps samples in a Cache, each in one stable form, as many as it takes, and finds
+// them there in whichever form any job has kept them. Where other jobs draw alike, also fresh ones.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/mutex.h"
 #include "cutwater/cache.h"
 #include "cutwater/options.h"
-#include "run/cut_choice.h"
 #include "run/form_keeper.h"
+#include "run/form_plan.h"
 #include "variant/form.h"
 
 namespace cutwater {
 
-// The cut that was asked for, or that pays in this cache. Throws as choose_cut() and given_cut()
-// do.
-CutChoice cut_to_cache(const What& what, const CacheUse& use, bool fuse);
-
 class CachedForms final : public FormKeeper {
  public:
-  // REQUIRES: use.cache; a stable cut, not before the source's.
-  CachedForms(const What& what, const CacheUse& use, CutChoice choice);
+  // REQUIRES: use.cache; stable cuts, not before the source's; `what` outlives this.
+  CachedForms(const What& what, const CacheUse& use, FormPlan plan);
 
-  std::optional<Kept> find(SampleId id, const ReadContext& into, KeeperWork& work) override;
-  std::optional<Cut> wants(SampleId id) override;
-  void keep(const Sample& sample, KeeperWork& work) override;
+  std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) override;
+  std::optional<Cut> wants(Turn turn, Cut from) override;
+  void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override;
+
+  CacheSeat* seat() const { return seat_.get(); }  // null: the cache knows no jobs
+  std::string trouble() const { return cache_->trouble(); }
 
   // `hits` and `misses` of the engine, which knows what became of them.
   CacheReport report(std::int64_t hits, std::int64_t misses) const;
 
  private:
-  CacheKey key(SampleId id) const { return {data_, form_, id, 0}; }
-  Checksum checksum() const { return cache_->shared() ? Checksum::kXxh3 : Checksum::kNone; }
+  // A form that this loader can go on from.
+  struct Form {
+    Form(const Pipeline& pipeline, Cut at, const Codec& in)
+        : cut(at),
+          codec(in),
+          fresh(!pipeline.stable(at)),
+          number(form_number(pipeline.fingerprint(at), in)) {}
 
+    const Cut cut;
+    const Codec codec;
+    const bool fresh;
+    const std::uint64_t number;  // CacheKey::form
+    std::atomic<std::int64_t> hits{0}, kept{0}, kept_bytes{0}, offered{0}, offered_bytes{0};
+  };
+
+  CacheKey key(const Form& form, Turn turn) const;
+  Checksum checksum() const { return cache_->shared() ? Checksum::kXxh3 : Checksum::kNone; }
+  Form* add(Cut cut, const Codec& codec);
+  Form* at(Cut cut, const Codec& codec);
+  Form* stable_form(SampleId id);
+  Form* fresh_form();
+  int jobs() const { return seat_ ? seat_->others() + 1 : 1; }
+  int jobs_that_share() const;
+  void choose_again();
+  bool has_room(const Form& form) const;
+  std::string name_of(const Form& form) const;
+
+  const What& what_;
   const std::shared_ptr<Cache> cache_;
   const Codec codec_;
-  const CutChoice choice_;
-  const std::string cut_name_;
-  const std::uint64_t data_, form_;
+  const int jobs_expected_;
+  const FormPlan plan_;
+  const std::uint64_t data_;
+  std::deque<Form> forms_;     // fresh first, then from the latest cut to the earliest
+  std::vector<Form*> shares_;  // those of the plan's shares
+  Form* fresh_ = nullptr;      // past the frontier
+  std::unique_ptr<CacheSeat> seat_;
+
+  // One form for all samples, chosen for so many jobs.
+  std::atomic<Form*> chosen_{nullptr};
+  std::atomic<int> chosen_for_{0};
+  mutable Mutex mutex_;
+  std::string why_ CUTWATER_GUARDED_BY(mutex_);
+
   std::atomic<std::int64_t> damaged_{0}, refused_{0};
-  std::atomic<std::int64_t> offered_{0}, offered_bytes_{0}, kept_{0}, kept_bytes_{0};
 };
 
 }  // namespace cutwater

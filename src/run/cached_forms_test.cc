@@ -293,11 +293,11 @@ class DearSource final : public MemorySource {
 TEST(CachedCut, PrefersTheCutThatSavesMostWithinTheRoom) {
   constexpr std::string_view kLarge = "pixels(200, 300) | jitter";
   const What what = what_of(std::make_shared<MemorySource>(500, 10), kLarge);
-  const CutChoice roomy = choose_cut("cache", what, {}, std::size_t{1} << 30, 1e12, true);
+  const CutChoice roomy = CutTrials("cache", what, {}, 1e12, true).choose(std::size_t{1} << 30);
   EXPECT_EQ(roomy.cut, 1) << roomy.why;
   EXPECT_THAT(roomy.why, HasSubstr("samples: it holds all samples"));
   const What dear = what_of(std::make_shared<DearSource>(500, 10), kLarge);
-  const CutChoice tight = choose_cut("cache", dear, {}, std::size_t{1} << 20, 1e12, true);
+  const CutChoice tight = CutTrials("cache", dear, {}, 1e12, true).choose(std::size_t{1} << 20);
   EXPECT_EQ(tight.cut, 0) << tight.why;
   EXPECT_THAT(tight.why, HasSubstr("it holds all samples"));
 }
@@ -305,10 +305,10 @@ TEST(CachedCut, PrefersTheCutThatSavesMostWithinTheRoom) {
 TEST(CachedCut, BadSamplesDoNotCount) {
   std::set<SampleId> all;
   for (SampleId id = 0; id < kSamples; ++id) all.insert(id);
-  EXPECT_THAT(choose_cut("cache", what_of(source(all)), {}, kPlenty, 5e9, true).why,
+  EXPECT_THAT(CutTrials("cache", what_of(source(all)), {}, 5e9, true).choose(kPlenty).why,
               HasSubstr("no sample that was tried is good"));
   all.erase(all.begin(), std::next(all.begin(), 30));
-  EXPECT_THAT(choose_cut("cache", what_of(source(all)), {}, kPlenty, 5e9, true).why,
+  EXPECT_THAT(CutTrials("cache", what_of(source(all)), {}, 5e9, true).choose(kPlenty).why,
               HasSubstr("chosen on"));
 }
 

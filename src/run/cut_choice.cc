@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -136,43 +137,51 @@ CutChoice given_cut(const std::string& what_for, const What& what, const std::st
   return {cut, "as given"};
 }
 
-CutChoice choose_cut(const std::string& what_for, const What& what, const Codec& codec,
-                     std::size_t room_bytes, double bytes_per_second, bool fuse) {
-  const Cut first = what.source->cut();
-  if (!what.pipeline.stable(first))
+CutTrials::CutTrials(const std::string& what_for, const What& what, const Codec& codec,
+                     double bytes_per_second, bool fuse)
+    : first_(what.source->cut()), all_(what.source->size()) {
+  if (!what.pipeline.stable(first_))
     throw Error(
         Code::kInvalidArgument,
         what_for + ": the source stands past the frontier, so there is no stable cut to keep");
   Trial trial(what, codec, bytes_per_second, fuse);
   trial.run();
-  if (trial.samples == 0) return {first, "no sample that was tried is good"};
-
-  const auto tried = static_cast<double>(trial.samples);
-  const auto all = static_cast<double>(what.source->size());
-  const double miss = (trial.read_seconds + trial.cuts[0].finish_seconds) / tried;
-  const auto share = [&](const CutTrial& cut) {
-    return std::min(1.0, static_cast<double>(room_bytes) / (cut.bytes / tried * all));
-  };
-  const auto saved = [&](const CutTrial& cut) {
-    return share(cut) * (miss - cut.finish_seconds / tried);
-  };
-  const auto less = [&](const CutTrial& a, const CutTrial& b) { return saved(a) < saved(b); };
-  const double most = saved(*std::max_element(trial.cuts.begin(), trial.cuts.end(), less));
-  const CutTrial* best = nullptr;
+  tried_ = trial.samples;
+  const auto tried = static_cast<double>(std::max<std::int64_t>(tried_, 1));
+  read_seconds_ = trial.read_seconds / tried;
   for (const CutTrial& cut : trial.cuts)
+    cuts_.push_back({cut.bytes / tried, cut.finish_seconds / tried});
+}
+
+CutChoice CutTrials::choose(std::size_t room_bytes, int jobs) const {
+  if (tried_ == 0) return {first_, "no sample that was tried is good"};
+  const double miss = read_seconds_ + cuts_[0].finish_seconds;
+  const auto all = static_cast<double>(all_);
+  const auto share = [&](const AtCut& cut) {
+    return std::min(1.0, static_cast<double>(room_bytes) / (cut.bytes * all));
+  };
+  const auto saved = [&](const AtCut& cut) {
+    const double hits = 1 - (1 - share(cut)) / jobs;
+    return hits * (miss - cut.finish_seconds);
+  };
+  const auto less = [&](const AtCut& a, const AtCut& b) { return saved(a) < saved(b); };
+  const double most = saved(*std::max_element(cuts_.begin(), cuts_.end(), less));
+  const AtCut* best = nullptr;
+  for (const AtCut& cut : cuts_)
     if (saved(cut) >= most - kEqual * std::abs(most) &&
         (best == nullptr || cut.bytes < best->bytes))
       best = &cut;
 
-  const auto total = static_cast<std::uint64_t>(best->bytes / tried * all);
   const double fits = share(*best);
   const std::string holds =
       fits < 1 ? std::to_string(static_cast<int>(fits * 100)) + " % of the samples, of "
                : "all samples, ";
-  return {first + static_cast<Cut>(best - trial.cuts.data()),
-          "chosen on " + std::to_string(trial.samples) + " samples: it holds " + holds +
-              bytes_text(total) + ", and leaves " + milliseconds(best->finish_seconds / tried) +
-              " of " + milliseconds(miss) + " per sample to be done"};
+  return {first_ + static_cast<Cut>(best - cuts_.data()),
+          "chosen on " + std::to_string(tried_) + " samples" +
+              (jobs > 1 ? " for " + std::to_string(jobs) + " jobs" : "") + ": it holds " + holds +
+              bytes_text(static_cast<std::uint64_t>(best->bytes * all)) + ", and leaves " +
+              milliseconds(best->finish_seconds) + " of " + milliseconds(miss) +
+              " per sample to be done"};
 }
 
 }  // namespace cutwater

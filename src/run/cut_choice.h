@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cutwater/options.h"
 
@@ -15,12 +17,31 @@ struct CutChoice {
   std::string why;
 };
 
-// The cut with which an epoch would take the least time when samples at it fill `room_bytes` of a
-// place that gives `bytes_per_second` to a thread, judged by some samples that are read and run
-// now; a second at most. No profile is needed, and whatever is chosen, the bytes delivered are the
-// same. Throws Error(kInvalidArgument) that begins with `what_for`.
-CutChoice choose_cut(const std::string& what_for, const What& what, const Codec& codec,
-                     std::size_t room_bytes, double bytes_per_second, bool fuse);
+// What samples weigh and cost at each stable cut, by some that were read and run. No profile is
+// needed, and whatever is chosen by it, the bytes delivered are the same.
+class CutTrials {
+ public:
+  // Runs the samples, a second at most. `bytes_per_second`: what the place where they will be kept
+  // gives to a thread. Throws Error(kInvalidArgument) that begins with `what_for`.
+  CutTrials(const std::string& what_for, const What& what, const Codec& codec,
+            double bytes_per_second, bool fuse);
+
+  // The cut with which an epoch would take the least time when samples at it fill `room_bytes`.
+  // Where several jobs share what is kept, each sample being taken by all of them while it is
+  // there, only one of them misses what does not fit: so a later cut pays in less room.
+  CutChoice choose(std::size_t room_bytes, int jobs = 1) const;
+
+ private:
+  struct AtCut {  // of a sample, on average
+    double bytes = 0, finish_seconds = 0;
+  };
+
+  Cut first_;  // the source's
+  std::int64_t tried_ = 0, all_;
+  std::vector<AtCut> cuts_;  // from there to the frontier
+  double read_seconds_ = 0;
+};
+
 // The cut that somebody chose. Throws Error(kInvalidArgument) for one that is not stable or lies
 // before the source's.
 CutChoice given_cut(const std::string& what_for, const What& what, const std::string& text);

@@ -8,27 +8,19 @@
 
 namespace cutwater {
 
-EpochRun::EpochRun(const What& what, BufferPool& pool, EpochOrder order, const EpochStart& start)
+EpochRun::EpochRun(const What& what, BufferPool& pool, EpochOrder order, const EpochStart& start,
+                   CacheSeat* seat)
     : what_(what),
       pool_(pool),
       batch_size_(what.batch_size),
-      order_(std::move(order)),
+      tickets_(what, std::move(order), start, seat),
       epoch_(start.epoch),
-      next_position_(start.position),
-      issue_end_(order_.size()),
-      next_batch_(start.next_batch),
-      done_beyond_(start.done_beyond.begin(), start.done_beyond.end()) {
-  // What would be dropped need not be made; only where samples may be left out is all of it needed.
-  if (what.drop_last && what.bad_samples.policy != OnError::kSkip)
-    issue_end_ -= order_.size() % batch_size_;
-}
+      next_batch_(start.next_batch) {}
 
 Ticket EpochRun::next_ticket() {
-  Ticket ticket{next_position_, order_[next_position_], {}};
+  const TicketOrder::Next next = tickets_.next();
   ++unresolved_;
-  do ++next_position_;
-  while (next_position_ < issue_end_ && done_beyond_.contains(next_position_));
-  return ticket;
+  return {next.position, next.sequence, next.id, {}};
 }
 
 void EpochRun::complete(const Ticket& ticket) {
@@ -56,7 +48,7 @@ void EpochRun::leave_out(const Ticket& ticket, Failure failure) {
   const bool too_many =
       (policy.max_count && count > *policy.max_count) ||
       (policy.max_share &&
-       static_cast<double>(count) > *policy.max_share * static_cast<double>(order_.size()));
+       static_cast<double>(count) > *policy.max_share * static_cast<double>(tickets_.size()));
   if (!too_many) {
     skipped_.push_back(std::move(failure));
     return;
@@ -68,7 +60,7 @@ void EpochRun::leave_out(const Ticket& ticket, Failure failure) {
 
 void EpochRun::stop(Failure failure) {
   stopped_ = true;
-  issue_end_ = next_position_;
+  tickets_.stop();
   finished.emplace_back(std::move(failure));
 }
 
@@ -97,7 +89,7 @@ void EpochRun::guarded(F&& step) {
 
 std::shared_ptr<Slab> EpochRun::open_batch() {
   ++open_batches_;
-  return std::make_shared<Slab>(std::min(batch_size_, order_.size()), pool_);
+  return std::make_shared<Slab>(std::min(batch_size_, tickets_.size()), pool_);
 }
 
 void EpochRun::close_batch(std::shared_ptr<Slab> slab, std::int64_t count) {

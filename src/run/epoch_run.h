@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,7 +13,7 @@
 #include "cutwater/error.h"
 #include "cutwater/options.h"
 #include "run/slab.h"
-#include "sampler/epoch_order.h"
+#include "run/ticket_order.h"
 
 namespace cutwater {
 
@@ -27,6 +26,7 @@ struct Place {
 // One sample to be made. Held by the worker that makes it.
 struct Ticket {
   std::int64_t position = 0;  // in the epoch's order
+  std::int64_t sequence = 0;  // see TicketOrder::Next
   SampleId id = 0;
   Place place;  // set at issue (strict) or when the sample's last op starts (ready)
 };
@@ -38,21 +38,15 @@ struct FinishedBatch {
   std::int64_t index = 0;
 };
 
-// What an epoch needs to know to start, also in its middle.
-struct EpochStart {
-  std::uint32_t epoch = 0;
-  std::int64_t next_batch = 0;            // index of the first batch to close
-  std::int64_t position = 0;              // all before are done…
-  std::vector<std::int64_t> done_beyond;  // …and these as well
-};
-
 class EpochRun {
  public:
-  EpochRun(const What& what, BufferPool& pool, EpochOrder order, const EpochStart& start);
+  EpochRun(const What& what, BufferPool& pool, EpochOrder order, const EpochStart& start,
+           CacheSeat* seat);
   virtual ~EpochRun() = default;
 
   std::uint32_t epoch() const { return epoch_; }
-  bool all_issued() const { return next_position_ >= issue_end_; }
+  std::uint64_t draw() const { return tickets_.draw(); }
+  bool all_issued() const { return tickets_.all_issued(); }
   // Whether the next ticket needs a batch that is not open yet: the moment to ask for memory.
   virtual bool next_opens_batch() const = 0;
   // REQUIRES: !all_issued()
@@ -104,19 +98,19 @@ class EpochRun {
   void resolve_one();
   void stop(Failure failure);
 
-  const EpochOrder order_;
+  TicketOrder tickets_;
   const std::uint32_t epoch_;
-  std::int64_t next_position_, issue_end_, next_batch_;
-  std::set<std::int64_t> done_beyond_;
+  std::int64_t next_batch_;
   std::int64_t unresolved_ = 0, open_batches_ = 0, completed_ = 0;
   bool stopped_ = false;
   std::vector<std::int64_t> skipped_positions_;
   std::vector<Failure> skipped_;
 };
 
+// `seat`: the job's at a cache, if it has one; it outlives the run.
 std::unique_ptr<EpochRun> make_strict_run(const What& what, BufferPool& pool, EpochOrder order,
-                                          const EpochStart& start);
+                                          const EpochStart& start, CacheSeat* seat = nullptr);
 std::unique_ptr<EpochRun> make_ready_run(const What& what, BufferPool& pool, EpochOrder order,
-                                         const EpochStart& start);
+                                         const EpochStart& start, CacheSeat* seat = nullptr);
 
 }  // namespace cutwater

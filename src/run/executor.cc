@@ -17,6 +17,10 @@ namespace {
 // How many runs may be on their way: the epoch being consumed and the one after it.
 constexpr std::size_t kRunsAhead = 2;
 
+// A ticket that another job is at comes back after so many others for each thread: by then the
+// other job has very likely made it, and no batch waits for it for long.
+constexpr std::uint64_t kOthersMeanwhile = 2;
+
 }  // namespace
 
 Executor::Executor(const What& what, const ExecutorOptions& options)
@@ -39,6 +43,7 @@ void Executor::close() {
   runs_.clear();  // what threads are still at, they hold themselves
   arrived_.clear();
   deferred_.clear();
+  put_aside_.clear();
   if (ring_) ring_->wake();
   pool_->give_up_idle();
   room_.notify_all();
@@ -49,8 +54,9 @@ std::shared_ptr<EpochRun> Executor::make_run(const EpochStart& start) const {
   const std::int64_t size = what_.source->size();
   EpochOrder order =
       what_.shuffle ? EpochOrder::shuffled(size, what_.seed, start.epoch) : EpochOrder(size);
-  return what_.order == Order::kStrict ? make_strict_run(what_, *pool_, std::move(order), start)
-                                       : make_ready_run(what_, *pool_, std::move(order), start);
+  return what_.order == Order::kStrict
+             ? make_strict_run(what_, *pool_, std::move(order), start, options_.seat)
+             : make_ready_run(what_, *pool_, std::move(order), start, options_.seat);
 }
 
 void Executor::restart(const EpochStart& start) {
@@ -100,6 +106,7 @@ void Executor::work_loop() {
       make_kept(*task, std::move(*kept), work);
       continue;
     }
+    if (leave_to_another_job(*task)) continue;
     const auto start = Clock::now();
     if (bring(*task, worker))
       make_read(*task, work, start);
@@ -142,21 +149,46 @@ std::optional<Executor::Task> Executor::take(Worker& worker) {
 }
 
 // A read that has arrived, or a new ticket. While storage is slow, new ones go first until enough
-// are in flight; otherwise they would all be made before the next is asked for.
+// are in flight; otherwise they would all be made before the next is asked for. What was put aside
+// has its turn when it comes, or when there is nothing else to do.
 std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   drop_stale();
+  if (!put_aside_.empty() && issued_ >= *put_aside_.front().back_at) return first_of(put_aside_);
   const bool enough = reads_out() > 0 && reads_out() >= options_.reads_in_flight;
   const bool new_first = !worker.arrived_first || arrived_.empty();
   if (new_first && !enough && deferred_.empty() && room_for_next()) {
     worker.arrived_first = true;
-    const auto& run = runs_.back();
-    return Task{run, run->issue(), GateHold(gate_), nullptr};
+    std::optional<Task> task(std::in_place, GateHold(gate_), runs_.back());
+    ++issued_;
+    return task;
   }
-  if (arrived_.empty()) return std::nullopt;
+  if (arrived_.empty()) return first_of(put_aside_);
   worker.arrived_first = false;
-  std::optional<Task> task(std::move(arrived_.front()));
-  arrived_.pop_front();
+  return first_of(arrived_);
+}
+
+std::optional<Executor::Task> Executor::first_of(std::list<Task>& tasks) {
+  if (tasks.empty()) return std::nullopt;
+  std::optional<Task> task(std::move(tasks.front()));
+  tasks.pop_front();
   return task;
+}
+
+// Of a sample that is not in the cache: whether another job is making it. Then it is put aside,
+// once.
+bool Executor::leave_to_another_job(Task& task) try {
+  if (options_.seat == nullptr || task.read) return false;
+  if (options_.seat->start_making(task.id)) {
+    task.making = Making(*options_.seat, task.id);
+    return false;
+  }
+  if (task.back_at) return false;
+  MutexLock lock(mutex_);
+  task.back_at = issued_ + kOthersMeanwhile * static_cast<std::uint64_t>(options_.threads);
+  put_aside_.push_back(std::move(task));
+  return true;
+} catch (...) {  // out of memory: the task is still here
+  return false;
 }
 
 bool Executor::something_for_consumer() const {

@@ -6,6 +6,10 @@
 // storage when there is nothing else to do. The consumer waits for a batch, the end of the epoch, a
 // failure, or close(). Every wait has one of these ends.
 //
+// Nor do they wait for another job that makes the same sample for the cache that both use: they
+// take another ticket, come back to this one after some more, and then make it themselves if it is
+// still not there.
+//
 // executor.cc: threads, tickets, the consumer's side. executor_reads.cc: reads in flight.
 // executor_make.cc: one sample, from its bytes to its slot.
 #pragma once
@@ -44,6 +48,7 @@ struct ExecutorOptions {
   int reads_in_flight = 0;       // besides what the threads read themselves; 0: none
   HintBook* hints = nullptr;     // null: nothing is learned
   FormKeeper* keeper = nullptr;  // null: nothing is kept
+  CacheSeat* seat = nullptr;     // at the keeper's cache; null: it knows nothing of this job
   OpRecord* record = nullptr;    // null: nothing is recorded
 };
 
@@ -141,12 +146,42 @@ class Executor {
     std::size_t read_bytes_ = 0, inside_bytes_ = 0;
   };
 
-  // A ticket on its way, with the thread that works on it or waiting for storage or memory.
+  // The word to other jobs that this one makes a sample, taken back when it is there, or will not
+  // be.
+  class Making {
+   public:
+    Making() = default;  // no such word
+    Making(CacheSeat& seat, SampleId id) : seat_(&seat), id_(id) {}
+    Making(Making&& other) noexcept { *this = std::move(other); }
+    Making& operator=(Making&& other) noexcept {
+      std::swap(seat_, other.seat_);
+      std::swap(id_, other.id_);
+      return *this;
+    }
+    ~Making() { end(); }
+    void end() {
+      if (seat_ != nullptr) std::exchange(seat_, nullptr)->made(id_);
+    }
+
+   private:
+    CacheSeat* seat_ = nullptr;
+    SampleId id_ = 0;
+  };
+
+  // A ticket on its way, with the thread that works on it or waiting for storage, memory or another
+  // job.
   struct Task {
+    Task(GateHold its_hold, std::shared_ptr<EpochRun> its_run)
+        : run(std::move(its_run)), ticket(run->issue()), id(ticket.id), hold(std::move(its_hold)) {}
+
     std::shared_ptr<EpochRun> run;
     Ticket ticket;
+    SampleId id;  // that was asked for; the ticket's may be a substitute
     GateHold hold;
     std::unique_ptr<SampleRead> read;  // null: the source reads in one go
+    double read_seconds = 0;           // that a thread was at it, or waited for it
+    Making making;
+    std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
   };
 
   // What a thread keeps from sample to sample.
@@ -158,6 +193,8 @@ class Executor {
   void work_loop();
   std::optional<Task> take(Worker& worker);
   std::optional<Task> next_task(Worker& worker) CUTWATER_REQUIRES(mutex_);
+  std::optional<Task> first_of(std::list<Task>& tasks) CUTWATER_REQUIRES(mutex_);
+  bool leave_to_another_job(Task& task);
   bool room_for_next() CUTWATER_REQUIRES(mutex_);
   std::shared_ptr<EpochRun> make_run(const EpochStart& start) const;
   bool something_for_consumer() const CUTWATER_REQUIRES(mutex_);
@@ -183,10 +220,11 @@ class Executor {
   Result<Sample> read_at_once(Task& task, Work& work);
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
   Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
-  Result<Sample> run_to_kept(Task& task, Sample sample, const Draws& draws, RunContext how,
-                             Work& work);
-  std::optional<Cut> wanted_cut(SampleId id) const;
-  std::optional<Sample> run_recorded(Sample& sample, const Draws& draws, RunContext how,
+  static Turn turn_of(const Task& task) { return {task.ticket.id, task.run->epoch()}; }
+  Result<Sample> run_to_kept(Task& task, Sample sample, Cut first, const Draws& draws,
+                             RunContext how, Work& work);
+  std::optional<Cut> wanted_cut(Turn turn, Cut from) const;
+  std::optional<Sample> run_recorded(Task& task, Sample& sample, const Draws& draws, RunContext how,
                                      SlotProvider& slots, Work& work);
   Result<Sample> run(Sample sample, Cut to, const Draws& draws, RunContext& how, Work& work);
   std::vector<OpTime>* times_of(Route route, Work& work) const;
@@ -203,6 +241,8 @@ class Executor {
   mutable Mutex mutex_;
   Condition room_, output_;
   std::deque<std::shared_ptr<EpochRun>> runs_ CUTWATER_GUARDED_BY(mutex_);
+  std::uint64_t issued_ CUTWATER_GUARDED_BY(mutex_) = 0;   // tickets, of all runs
+  std::list<Task> put_aside_ CUTWATER_GUARDED_BY(mutex_);  // that another job makes; by back_at
   std::size_t largest_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::size_t noted_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;

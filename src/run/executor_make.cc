@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/caught.h"
+#include "core/thread_clock.h"
 #include "run/executor.h"
 
 namespace cutwater {
@@ -74,7 +75,7 @@ std::optional<Kept> Executor::look_up(Task& task, Work& work) {
   std::optional<Kept> kept;
   try {
     const ReadContext into(*pool_, room_for_read(task, nullptr));
-    kept = options_.keeper->find(task.ticket.id, into, work.keeper);
+    kept = options_.keeper->find(turn_of(task), into, work.keeper);
   } catch (...) {  // out of memory, or closed: whoever reads will find out the same
   }
   if (!kept) task.hold.give_back();  // asked for in vain
@@ -89,7 +90,9 @@ void Executor::make_kept(Task& task, Kept kept, Work& work) {
 void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
   Result<Sample> stored = task.read ? take_read(task, work) : read_at_once(task, work);
   task.read.reset();
-  work.read.nanoseconds += nanoseconds_since(start);
+  const std::uint64_t spent = nanoseconds_since(start);
+  task.read_seconds = 1e-9 * static_cast<double>(spent);
+  work.read.nanoseconds += spent;
   ++work.read.calls;
   Result<Sample> made = make_sample(task, std::move(stored), From::kSource, work);
   finish(task, make_substitute(task, std::move(made), work), work);
@@ -105,6 +108,7 @@ Result<Sample> Executor::make_substitute(Task& task, Result<Sample> made, Work& 
     failure.path = what_.source->path(task.ticket.id);
     work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
+    task.read_seconds = 0;
     if (std::optional<Kept> kept = look_up(task, work))
       made = make_sample(task, std::move(kept->sample), kept->from, work);
     else
@@ -164,9 +168,12 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
     how.reserve = [&](std::size_t bytes) { task.hold.enter(bytes); };
     TicketSlots slots(*this, task);
     std::optional<Sample> done;
-    if (recorded) done = run_recorded(sample, draws.value(), how, slots, work);
-    if (from == From::kSource && !done) {
-      Result<Sample> wanted = run_to_kept(task, std::move(sample), draws.value(), how, work);
+    if (recorded) done = run_recorded(task, sample, draws.value(), how, slots, work);
+    if (!done) {
+      // What was found at a stable cut is kept there already.
+      const Cut first =
+          from == From::kSource ? sample.cut : std::max(pipeline.frontier(), sample.cut) + 1;
+      Result<Sample> wanted = run_to_kept(task, std::move(sample), first, draws.value(), how, work);
       if (!wanted) return wanted;
       sample = std::move(wanted).value();
     }
@@ -191,37 +198,49 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
   }
 }
 
-// If the keeper wants the sample, it is run up to that cut, and goes on from there. Otherwise it
-// stays where it is: ops that run as one up to the batch are faster than in two parts.
-Result<Sample> Executor::run_to_kept(Task& task, Sample sample, const Draws& draws, RunContext how,
-                                     Work& work) {
-  const std::optional<Cut> cut = wanted_cut(sample.id);
-  if (!cut) return sample;
-  const bool further = *cut > sample.cut;
-  Result<Sample> made = run(std::move(sample), *cut, draws, how, work);
-  if (!made) return made;
-  options_.keeper->keep(made.value(), work.keeper);
-  if (further) task.hold.leave_with(owned_bytes(made.value()));
-  return made;
+// If the keeper wants the sample at a cut from `first` on, it is run up to that cut, and goes on
+// from there. Otherwise it stays where it is: ops that run as one up to the batch are faster than
+// in two parts.
+Result<Sample> Executor::run_to_kept(Task& task, Sample sample, Cut first, const Draws& draws,
+                                     RunContext how, Work& work) {
+  const Turn turn = turn_of(task);
+  std::optional<double> start;
+  while (const std::optional<Cut> cut = wanted_cut(turn, first)) {
+    if (!start) start = thread_seconds();
+    const bool further = *cut > sample.cut;
+    Result<Sample> made = run(std::move(sample), *cut, draws, how, work);
+    if (!made) return made;
+    sample = std::move(made).value();
+    options_.keeper->keep(sample, turn.epoch, task.read_seconds + thread_seconds() - *start,
+                          work.keeper);
+    if (further) task.hold.leave_with(owned_bytes(sample));
+    first = *cut + 1;
+  }
+  if (start) task.making.end();
+  return sample;
 }
 
-std::optional<Cut> Executor::wanted_cut(SampleId id) const {
-  return options_.keeper != nullptr ? options_.keeper->wants(id) : std::nullopt;
+std::optional<Cut> Executor::wanted_cut(Turn turn, Cut from) const {
+  if (options_.keeper == nullptr || from > what_.pipeline.last_cut()) return std::nullopt;
+  return options_.keeper->wants(turn, from);
 }
 
 // Op by op, into the slots. Nothing: it cannot be done so, and the sample is as it was. Op by op
 // takes more memory than fused, and whether a sample is bad is for the usual way to say. What is
 // returned refers to what no op has changed in `sample`.
-std::optional<Sample> Executor::run_recorded(Sample& sample, const Draws& draws, RunContext how,
-                                             SlotProvider& slots, Work& work) {
+std::optional<Sample> Executor::run_recorded(Task& task, Sample& sample, const Draws& draws,
+                                             RunContext how, SlotProvider& slots, Work& work) {
   GateHold hold(gate_);
   how.reserve = [&](std::size_t bytes) { hold.enter(bytes); };
   how.times = times_of({sample.cut, what_.pipeline.last_cut()}, work);
-  const std::optional<Cut> wanted = wanted_cut(sample.id);
+  const Turn turn = turn_of(task);
+  const double start = thread_seconds();
   Result<Sample> made =
       options_.record->run(what_.pipeline, lent(sample), draws, how, slots, [&](const Sample& at) {
         hold.leave_with(owned_bytes(at));
-        if (at.cut == wanted) options_.keeper->keep(at, work.keeper);
+        if (wanted_cut(turn, at.cut) == at.cut)
+          options_.keeper->keep(at, turn.epoch, task.read_seconds + thread_seconds() - start,
+                                work.keeper);
       });
   if (!made) return std::nullopt;
   return std::move(made).value();
@@ -249,6 +268,8 @@ bool Executor::written_from(Cut cut, std::string_view field) const {
 }
 
 void Executor::finish(Task& task, Result<Sample> made, Work& work) {
+  // Only now: what the cache lent may have been in use until here.
+  if (options_.seat != nullptr) options_.seat->had(task.run->draw(), task.id);
   MutexLock lock(mutex_);
   work.move_to(work_);
   wake_deferred();

@@ -130,6 +130,7 @@ void Executor::drop_stale() {
   const auto stale = [this](const Task& task) CUTWATER_REQUIRES(mutex_) {
     return std::find(runs_.begin(), runs_.end(), task.run) == runs_.end();
   };
+  std::erase_if(put_aside_, stale);
   if (std::erase_if(arrived_, stale) + std::erase_if(deferred_, stale) > 0) wake_deferred();
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // FormKeeper: the engine's side of caches and of stores in the making. It may have a sample at some
-// stable cut already, or want one that is being made when it comes by such a cut.
+// cut already, or want one that is being made when it comes by such a cut.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -46,41 +47,50 @@ class Timed {
   const Clock::time_point start_;
 };
 
+// A sample in an epoch: past the frontier it is of that epoch alone.
+struct Turn {
+  SampleId id = 0;
+  std::uint32_t epoch = 0;
+};
+
 // Every method may be called from any thread; `work` is the calling thread's. Nothing in here
 // changes a byte: a sample stands at its cut as if it had been run there just now.
 class FormKeeper {
  public:
   virtual ~FormKeeper() = default;
 
-  // The sample at a stable cut; nothing: it has to be read. It asks `into` before it allocates, for
-  // what it reads and what it unpacks; where it then finds nothing, that is given back by whoever
+  // The sample at a cut; nothing: it has to be read. It asks `into` before it allocates, for what
+  // it reads and what it unpacks; where it then finds nothing, that is given back by whoever
   // called.
-  virtual std::optional<Kept> find(SampleId id, const ReadContext& into, KeeperWork& work) = 0;
-  // The stable cut at which it wants a sample that was read; nothing: it does not want it. Never
-  // before the source's cut.
-  virtual std::optional<Cut> wants(SampleId id) = 0;
-  // A sample at the cut that it wanted it at. Whether it is kept is the keeper's matter, and so is
-  // whatever goes wrong: it does not throw.
-  virtual void keep(const Sample& sample, KeeperWork& work) = 0;
+  virtual std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) = 0;
+  // The first cut, not before `from`, at which it wants a sample that is being made; nothing: it
+  // does not want it any more.
+  virtual std::optional<Cut> wants(Turn turn, Cut from) = 0;
+  // A sample at the cut that it wanted it at, and what it took to make it so far. Whether it is
+  // kept is the keeper's matter, and so is whatever goes wrong: it does not throw.
+  virtual void keep(const Sample& sample, std::uint32_t epoch, double seconds,
+                    KeeperWork& work) = 0;
 };
 
-// Two keepers of the same cut, the faster one first.
+// Two keepers, the faster one first.
 class TwoKeepers final : public FormKeeper {
  public:
   // REQUIRES: both outlive this.
   TwoKeepers(FormKeeper& first, FormKeeper& second) : first_(first), second_(second) {}
 
-  std::optional<Kept> find(SampleId id, const ReadContext& into, KeeperWork& work) override {
-    std::optional<Kept> kept = first_.find(id, into, work);
-    return kept ? std::move(kept) : second_.find(id, into, work);
+  std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) override {
+    std::optional<Kept> kept = first_.find(turn, into, work);
+    return kept ? std::move(kept) : second_.find(turn, into, work);
   }
-  std::optional<Cut> wants(SampleId id) override {
-    const std::optional<Cut> cut = first_.wants(id);
-    return cut ? cut : second_.wants(id);
+  std::optional<Cut> wants(Turn turn, Cut from) override {
+    const std::optional<Cut> one = first_.wants(turn, from), other = second_.wants(turn, from);
+    if (!one || !other) return one ? one : other;
+    return std::min(*one, *other);
   }
-  void keep(const Sample& sample, KeeperWork& work) override {
+  void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override {
     for (FormKeeper* keeper : {&first_, &second_})
-      if (keeper->wants(sample.id)) keeper->keep(sample, work);
+      if (keeper->wants({sample.id, epoch}, sample.cut) == sample.cut)
+        keeper->keep(sample, epoch, seconds, work);
   }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutwater/options.h"
 
+#include <cctype>
 #include <string>
 
 #include "core/machine.h"
@@ -24,7 +25,9 @@ OnError on_error_named(std::string_view name) {
               "on_error must be raise, skip or substitute, got '" + std::string(name) + "'");
 }
 
-std::shared_ptr<Cache> cache_named(std::string_view text) {
+namespace {
+
+std::shared_ptr<Cache> cache_of_size(const std::string& text) {
   const std::uint64_t bytes = parse_bytes("cache", text);
   const std::size_t usable = usable_memory_bytes();
   if (bytes > usable)
@@ -32,6 +35,37 @@ std::shared_ptr<Cache> cache_named(std::string_view text) {
                 "cache " + bytes_text(bytes) + " is more than the " + bytes_text(usable) +
                     " of memory that this process may use; make it smaller");
   return memory_cache(bytes);
+}
+
+// Texts that are no size, by how they begin.
+struct CacheScheme {
+  std::string_view begin;
+  bool whole;  // nothing may follow
+  std::shared_ptr<Cache> (*open)(const std::string& text);
+  const char* example;
+};
+constexpr CacheScheme kCacheSchemes[] = {
+    {"shared", true, [](const std::string&) { return shared_cache(""); }, "shared"},
+    {"unix:", false,
+     [](const std::string& text) {
+       return shared_cache(text.substr(std::string_view("unix:").size()));
+     },
+     "unix:PATH"},
+};
+
+}  // namespace
+
+std::shared_ptr<Cache> cache_named(std::string_view text) {
+  std::string known = "a size such as 8GiB";
+  for (const CacheScheme& scheme : kCacheSchemes) {
+    if (scheme.whole ? text == scheme.begin : text.starts_with(scheme.begin))
+      return scheme.open(std::string(text));
+    known += std::string(", ") + scheme.example;
+  }
+  if (text.empty() || (std::isdigit(static_cast<unsigned char>(text[0])) == 0 && text[0] != '.'))
+    throw Error(Code::kInvalidArgument,
+                "cache must be " + known + "; got '" + std::string(text) + "'");
+  return cache_of_size(std::string(text));
 }
 
 }  // namespace cutwater

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ready order: a sample takes a slot when its last op starts, so a slow one holds nobody up.
 //
-// Batches are delivered by number. Displacement is bounded on both sides. Early: tickets are issued
-// in order, no further ahead than batches may be open. Late: batch n closes only with every sample
-// whose strict place is max_late_batches before it; slots are kept for those that have none yet.
+// Batches are delivered by number. Displacement from the order of the tickets is bounded on both
+// sides. Early: no further ahead than batches may be open. Late: batch n closes only with every
+// sample whose place in sequence is max_late_batches before it; slots are kept for those that have
+// none yet.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "run/epoch_run.h"
@@ -14,8 +16,9 @@ namespace {
 
 class ReadyRun final : public EpochRun {
  public:
-  ReadyRun(const What& what, BufferPool& pool, EpochOrder order, const EpochStart& start)
-      : EpochRun(what, pool, std::move(order), start), next_number_(start.next_batch) {}
+  ReadyRun(const What& what, BufferPool& pool, EpochOrder order, const EpochStart& start,
+           CacheSeat* seat)
+      : EpochRun(what, pool, std::move(order), start, seat), next_number_(start.next_batch) {}
 
   bool next_opens_batch() const override {
     std::size_t free = 0;
@@ -25,12 +28,12 @@ class ReadyRun final : public EpochRun {
 
   Ticket issue() override {
     Ticket ticket = next_ticket();
-    waiting_.insert(ticket.position);
+    waiting_.insert(ticket.sequence);
     return ticket;
   }
 
   TensorSpan slot(Ticket& ticket, std::string_view field, const TensorSpec& spec) override {
-    if (!ticket.place.slab) ticket.place = claim(ticket.position);
+    if (!ticket.place.slab) ticket.place = claim(ticket.sequence);
     return ticket.place.slab->slot(ticket.place.index, ticket.id, field, spec);
   }
 
@@ -45,25 +48,25 @@ class ReadyRun final : public EpochRun {
   // Samples without a slot, other than `except`, that must be delivered in this batch or before.
   std::size_t due(std::int64_t number, std::int64_t except) const {
     std::size_t count = 0;
-    for (const std::int64_t position : waiting_) {
-      if (position / batch_size_ + what_.max_late_batches > number) break;
-      count += position == except ? 0 : 1;
+    for (const std::int64_t sequence : waiting_) {
+      if (sequence / batch_size_ + what_.max_late_batches > number) break;
+      count += sequence == except ? 0 : 1;
     }
     return count;
   }
 
   // A slot in the first batch that has one to spare: more than are due, with what is free before
   // it.
-  Place claim(std::int64_t position) {
+  Place claim(std::int64_t sequence) {
     std::size_t free_before = 0, at = 0;
     for (;; ++at) {
       if (at == batches_.size()) add_batch();
       const OpenBatch& batch = batches_[at];
-      if (!batch.free.empty() && free_before + batch.free.size() > due(batch.number, position))
+      if (!batch.free.empty() && free_before + batch.free.size() > due(batch.number, sequence))
         break;
       free_before += batch.free.size();
     }
-    waiting_.erase(position);
+    waiting_.erase(sequence);
     OpenBatch& batch = batches_[at];
     const std::int64_t slot = batch.free.back();
     batch.free.pop_back();
@@ -94,7 +97,7 @@ class ReadyRun final : public EpochRun {
   }
 
   void on_fail(const Ticket& ticket, Failure failure) override {
-    waiting_.erase(ticket.position);
+    waiting_.erase(ticket.sequence);
     if (ticket.place.slab) batch_of(ticket)->free.push_back(ticket.place.index);
     leave_out(ticket, std::move(failure));
   }
@@ -129,15 +132,15 @@ class ReadyRun final : public EpochRun {
   }
 
   std::vector<OpenBatch> batches_;  // by number
-  std::set<std::int64_t> waiting_;  // positions issued, without a slot yet
+  std::set<std::int64_t> waiting_;  // those issued, without a slot yet, in sequence
   std::int64_t next_number_;        // of the next batch to open, counted from the epoch's start
 };
 
 }  // namespace
 
 std::unique_ptr<EpochRun> make_ready_run(const What& what, BufferPool& pool, EpochOrder order,
-                                         const EpochStart& start) {
-  return std::make_unique<ReadyRun>(what, pool, std::move(order), start);
+                                         const EpochStart& start, CacheSeat* seat) {
+  return std::make_unique<ReadyRun>(what, pool, std::move(order), start, seat);
 }
 
 }  // namespace cutwater

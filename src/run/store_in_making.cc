@@ -49,7 +49,7 @@ Cut chosen_cut(const What& what, const StoreUse& use, const Codec& codec, bool f
   const fs::space_info space = fs::space(disk_of(use.path), failed);
   // The spool is as large as the store, at least.
   const std::size_t room = failed ? SIZE_MAX : static_cast<std::size_t>(space.available / 2);
-  return choose_cut("store", what, codec, room, kStoreBytesPerSecond, fuse).cut;
+  return CutTrials("store", what, codec, kStoreBytesPerSecond, fuse).choose(room).cut;
 }
 
 // What an earlier run has begun and not finished.
@@ -137,17 +137,17 @@ StoreInMaking::~StoreInMaking() {
   if (writer_.joinable()) writer_.join();
 }
 
-std::optional<Kept> StoreInMaking::find(SampleId id, const ReadContext& into, KeeperWork& work) {
+std::optional<Kept> StoreInMaking::find(Turn turn, const ReadContext& into, KeeperWork& work) {
   const Timed timed(work.stored_ns);
   std::size_t read = 0;  // what is asked for first; then, what it is unpacked to
   const ReadContext counted(into.pool, [&](std::size_t bytes) {
     if (read == 0) read = bytes;
     if (into.reserve) into.reserve(bytes);
   });
-  std::optional<Sample> sample = find_in_spool(id, counted);
+  std::optional<Sample> sample = find_in_spool(turn.id, counted);
   if (!sample) {
     read = 0;
-    sample = find_in_store(id, counted);
+    sample = find_in_store(turn.id, counted);
   }
   if (!sample) return std::nullopt;
   work.stored_bytes += read;
@@ -172,12 +172,13 @@ std::optional<Sample> StoreInMaking::find_in_store(SampleId id, const ReadContex
   return std::nullopt;
 }
 
-std::optional<Cut> StoreInMaking::wants(SampleId id) {
-  if (state_ != State::kCollecting || spool_.has(id)) return std::nullopt;
+std::optional<Cut> StoreInMaking::wants(Turn turn, Cut from) {
+  if (from > plan_.cut || state_ != State::kCollecting || spool_.has(turn.id)) return std::nullopt;
   return plan_.cut;
 }
 
-void StoreInMaking::keep(const Sample& sample, KeeperWork& work) try {
+void StoreInMaking::keep(const Sample& sample, std::uint32_t /*epoch*/, double /*seconds*/,
+                         KeeperWork& work) try {
   const Timed timed(work.spool_ns);
   const State state = state_;
   if (state == State::kCollecting || state == State::kWriting) spool_.add(sample);

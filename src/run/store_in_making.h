@@ -29,10 +29,10 @@ class StoreInMaking final : public FormKeeper {
   StoreInMaking(const What& what, const StoreUse& use, bool fuse, int threads);
   ~StoreInMaking() override;  // waits until a store that is being written is finished
 
-  std::optional<Kept> find(SampleId id, const ReadContext& into, KeeperWork& work) override;
-  std::optional<Cut> wants(SampleId id) override;
+  std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) override;
+  std::optional<Cut> wants(Turn turn, Cut from) override;
   // A disk without room ends the making, not the epoch: report() tells.
-  void keep(const Sample& sample, KeeperWork& work) override;
+  void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override;
 
   // An epoch was delivered to its end: time to write, if (nearly) all samples have come by.
   void epoch_over();

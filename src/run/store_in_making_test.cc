@@ -301,14 +301,14 @@ TEST_F(StoreInMakingTest, WhatFailsWhileItIsWrittenStaysFailed) {
   KeeperWork work;
   {
     StoreInMaking making(what, {at("store"), "source", ""}, true, 2);
-    for (SampleId id = 1; id < kSamples; ++id) making.keep(sample(id), work);
+    for (SampleId id = 1; id < kSamples; ++id) making.keep(sample(id), 0, 0, work);
     FaultySource::Hold hold(*source, {0});  // which has not come by
     making.epoch_over();
     source->wait_for_reads(1);
     EXPECT_EQ(making.report().state, "writing");
     Sample wrong = sample(0);
     wrong.fields[0].name = std::string(300, 'x');
-    making.keep(wrong, work);
+    making.keep(wrong, 0, 0, work);
     hold.release();
     EXPECT_TRUE(making.wait(kLong));
     EXPECT_EQ(making.report().state, "failed");

@@ -110,8 +110,8 @@ class StrictRun final : public EpochRun {
 }  // namespace
 
 std::unique_ptr<EpochRun> make_strict_run(const What& what, BufferPool& pool, EpochOrder order,
-                                          const EpochStart& start) {
-  return std::make_unique<StrictRun>(what, pool, std::move(order), start);
+                                          const EpochStart& start, CacheSeat* seat) {
+  return std::make_unique<StrictRun>(what, pool, std::move(order), start, seat);
 }
 
 }  // namespace cutwater

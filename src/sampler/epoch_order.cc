@@ -59,4 +59,11 @@ EpochOrder EpochOrder::shuffled(std::int64_t size, std::uint64_t seed, std::uint
   return order;
 }
 
+std::vector<std::uint32_t> EpochOrder::positions() const {
+  std::vector<std::uint32_t> positions(shuffled_.size());
+  for (std::size_t at = 0; at < shuffled_.size(); ++at)
+    positions[shuffled_[at]] = static_cast<std::uint32_t>(at);
+  return positions;
+}
+
 }  // namespace cutwater

@@ -21,6 +21,8 @@ class EpochOrder {
   SampleId operator[](std::int64_t position) const {
     return shuffled_.empty() ? position : shuffled_[static_cast<std::size_t>(position)];
   }
+  // The position of each sample, by id; empty for the listing order, where they are the same.
+  std::vector<std::uint32_t> positions() const;
 
  private:
   std::int64_t size_;

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +68,18 @@ def scene(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
                 coarse = Image.fromarray(rng.integers(0, 256, (9, 9, 3), np.uint8))
                 coarse.resize((width, height), Image.Resampling.BICUBIC).save(folder / f"{i:03d}.jpg", quality=90)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return tmp_path
+
+
+@contextlib.contextmanager
+def running(line: str, **how: Any) -> Iterator[None]:
+    """A command that ends with '&', from its first word on stderr until the document ends."""
+    words = ["bash", "-c", f"exec {line.rstrip(' &')}"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **how) as process:
+        assert process.stderr and process.stderr.readline(), f"{line}: ended"
+        yield
+        process.terminate()
 
 
 @pytest.mark.parametrize("document", of("python", "bash", "console"), ids=name)
@@ -73,24 +87,22 @@ def test_blocks_run(document: pathlib.Path, scene: pathlib.Path) -> None:
     """Python blocks in order, in one namespace; lines that call the command between them."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
-    for block in blocks(document, "python", "bash", "console"):
-        if block.language == "python":
-            execute(block.text, document, block.line, namespace)
-            continue
-        for offset, line in enumerate(block.text.splitlines()):
-            called = re.match(r"(?:\$ )?(?:build/bin/)?(cutwater .*)", line)
-            if not called:
+    how: dict[str, Any] = {"cwd": scene, "env": {**os.environ, "PATH": path}}
+    with contextlib.ExitStack() as background:
+        for block in blocks(document, "python", "bash", "console"):
+            if block.language == "python":
+                execute(block.text, document, block.line, namespace)
                 continue
-            run = subprocess.run(
-                ["bash", "-c", called[1]],
-                cwd=scene,
-                env={**os.environ, "PATH": path},
-                capture_output=True,
-                text=True,
-                timeout=120,
-            )
-            where = f"{name(document)}:{block.line + offset}: {line}"
-            assert run.returncode == 0, f"{where}\n{run.stdout}{run.stderr}"
+            for offset, line in enumerate(block.text.splitlines()):
+                called = re.match(r"(?:\$ )?(?:build/bin/)?(cutwater .*)", line)
+                if not called:
+                    continue
+                if called[1].endswith("&"):
+                    background.enter_context(running(called[1], **how))
+                    continue
+                run = subprocess.run(["bash", "-c", called[1]], capture_output=True, text=True, timeout=120, **how)
+                where = f"{name(document)}:{block.line + offset}: {line}"
+                assert run.returncode == 0, f"{where}\n{run.stdout}{run.stderr}"
 
 
 @pytest.mark.parametrize("document", of("diff"), ids=name)

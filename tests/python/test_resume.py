@@ -151,11 +151,13 @@ def test_another_pipeline_or_source_is_refused(ds: cw.Dataset, photos: Path) -> 
     [
         ({"position": -1}, "damaged: position -1 of 23"),
         ({"position": 24}, "damaged: position 24 of 23"),
-        ({"position": 2, "done_beyond": [1]}, "damaged"),
-        ({"done_beyond": [22, 21]}, "damaged"),
+        ({"done_beyond": "000004"}, "damaged: what is done beyond position 0 of 23"),
+        ({"done_beyond": "0x"}, "damaged"),
+        ({"done_beyond": [21, 22]}, "wrong type"),
         ({"batch": -2}, "damaged"),
         ({"batch": "two"}, "wrong type"),
-        ({"version": 99}, "newer version"),
+        ({"version": 99}, "version 99, this cutwater reads 2"),
+        ({"version": 1}, "version 1, this cutwater reads 2"),
         ({"stream": None}, "wrong type|lacks a key"),
     ],
 )

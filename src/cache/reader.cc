@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cache/forks.h"
+#include "cache/index.h"
+#include "cache/seats.h"
+
+namespace cutwater::cache {
+namespace {
+
+// Each thread begins to look for a free pin in a line of its own.
+std::size_t first_pin_of_thread() {
+  static std::atomic<std::size_t> threads{0};
+  thread_local const std::size_t mine = threads.fetch_add(1, std::memory_order_relaxed);
+  return mine * 8;
+}
+
+// Sets a free pin. Null: there is none.
+Word* pin(const Segment& segment, int client, std::uint64_t offset) {
+  const std::span<Word> pins = segment.pins(client);
+  Word& high = segment.client(client).pins_high;
+  const std::size_t first = first_pin_of_thread();
+  for (std::size_t i = 0; i < pins.size(); ++i) {
+    const std::size_t slot = (first + i) % pins.size();
+    if (pins[slot].load(std::memory_order_relaxed) != 0) continue;
+    std::uint64_t now = high.load(std::memory_order_seq_cst);
+    while (now <= slot && !high.compare_exchange_weak(now, slot + 1, std::memory_order_seq_cst)) {
+    }
+    std::uint64_t free = 0;
+    if (pins[slot].compare_exchange_strong(free, offset, std::memory_order_seq_cst))
+      return &pins[slot];
+  }
+  return nullptr;
+}
+
+// What holds a value: its pin is taken away with the last copy; not by a fork's copy.
+class Hold {
+ public:
+  Hold(std::shared_ptr<const Reader> reader, Word& pin)
+      : reader_(std::move(reader)), pin_(pin), forks_(forks()) {}
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  ~Hold() {
+    if (forks_ == forks()) pin_.store(0, std::memory_order_release);
+  }
+
+ private:
+  const std::shared_ptr<const Reader> reader_;
+  Word& pin_;
+  const std::uint64_t forks_;
+};
+
+}  // namespace
+
+Reader::Reader(std::shared_ptr<Segment> segment, int client, std::shared_ptr<const void> link)
+    : segment_(std::move(segment)), client_(client), link_(std::move(link)) {}
+
+std::shared_ptr<Reader> Reader::make(std::shared_ptr<Segment> segment, int client,
+                                     std::shared_ptr<const void> link) {
+  return std::shared_ptr<Reader>(new Reader(std::move(segment), client, std::move(link)));
+}
+
+CacheValue Reader::get(const CacheKey& key) {
+  const Spots spots = spots_of(key, segment_->shape().sets);
+  ClientRecord& client = segment_->client(client_);
+  for (const std::uint64_t set_number : spots.sets) {
+    const IndexSet& set = segment_->index()[set_number];
+    for (std::size_t way = 0; way < kWays; ++way) {
+      if (set.tags[way].load(std::memory_order_relaxed) != spots.tag) continue;
+      const Entry& entry = set.ways[way];
+      const std::optional<EntryView> view = read_entry(entry);
+      if (!view || !(view->key == key) || !segment_->inside(view->offset, view->size)) continue;
+      Word* const pinned = pin(*segment_, client_, view->offset);
+      if (pinned == nullptr) {
+        client.unpinned.fetch_add(1, std::memory_order_relaxed);
+        continue;
+      }
+      auto hold = std::make_shared<const Hold>(shared_from_this(), *pinned);
+      // If it is still valid, the writer has not yet asked who holds it.
+      if (entry.version.load(std::memory_order_seq_cst) != view->version) continue;
+      client.hits.fetch_add(1, std::memory_order_relaxed);
+      return {segment_->bytes(view->offset, view->size), std::move(hold)};
+    }
+  }
+  client.misses.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+bool Reader::has_room(std::size_t bytes) const {
+  const Header& header = segment_->header();
+  const Shape& shape = segment_->shape();
+  if (bytes > shape.end() - shape.arena_at()) return false;
+  const std::uint64_t size = std::max<std::uint64_t>(bytes, 1);  // free ranges are in granules
+  // A set may be full before all are.
+  const bool crowded = header.entries.load(std::memory_order_relaxed) >= shape.entries() / 16 * 15;
+  if (!crowded && size <= header.largest_free.load(std::memory_order_relaxed)) return true;
+  if (header.nothing_less_worthy.load(std::memory_order_relaxed) != 0) return false;
+  for (int seat = 0; seat < static_cast<int>(shape.seats); ++seat)
+    if (in_epoch(segment_->seat(seat))) return true;
+  return false;
+}
+
+}  // namespace cutwater::cache

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reader: what one client reads of a segment: a hit takes no lock, no system call and no copy.
+#pragma once
+
+#include <memory>
+
+#include "cache/segment.h"
+
+namespace cutwater::cache {
+
+// Any number of threads may use one.
+class Reader : public std::enable_shared_from_this<Reader> {
+ public:
+  // REQUIRES: Keeper::open_client() has given this number. `link` lives until the last value is
+  // let go: the client must not be closed before, or the bytes may change under whoever holds them.
+  static std::shared_ptr<Reader> make(std::shared_ptr<Segment> segment, int client,
+                                      std::shared_ptr<const void> link = nullptr);
+
+  // A value, held by one of the client's pins; nothing: a miss, or no pin is free. Counts.
+  CacheValue get(const CacheKey& key);
+
+  // Cache::has_room: a place is free, or something may well be worth less.
+  bool has_room(std::size_t bytes) const;
+
+  const std::shared_ptr<Segment>& segment() const { return segment_; }
+  int client() const { return client_; }
+
+ private:
+  Reader(std::shared_ptr<Segment> segment, int client, std::shared_ptr<const void> link);
+
+  const std::shared_ptr<Segment> segment_;
+  const int client_;
+  const std::shared_ptr<const void> link_;
+};
+
+}  // namespace cutwater::cache

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/server.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "cache/protocol.h"
+#include "cache/session.h"
+#include "cache/unix_socket.h"
+#include "cutwater/error.h"
+
+namespace cutwater::cache {
+namespace {
+
+// Packets of one client before the others get their turn.
+constexpr int kPacketsAtOnce = 64;
+// How often values are looked at that nobody can use any more.
+constexpr std::chrono::milliseconds kTick{1000};
+using Clock = std::chrono::steady_clock;
+
+std::string words_of(const Peer& peer) {
+  return "process " + std::to_string(peer.pid) + " of user " + std::to_string(peer.uid);
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  explicit Impl(const ServeOptions& options)
+      : log_(options.log),
+        desk_(Segment::shared(options.limit)),
+        listener_(options.socket),
+        events_(epoll_create1(EPOLL_CLOEXEC)),
+        stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    for (const auto& [user, bytes] : options.quotas) desk_.keeper.set_quota(user, bytes);
+    if (!events_ || !stop_ || !watch(stop_, kStop) || !watch(listener_.socket(), kListener))
+      throw Error(Code::kIo,
+                  "the cache cannot watch its socket: " + std::generic_category().message(errno));
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void run() {
+    std::array<epoll_event, 64> ready;
+    while (true) {
+      const bool idle = clients_.empty() && listening_;
+      const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()),
+                                   idle ? -1 : static_cast<int>(kTick.count()));
+      if (count < 0 && errno != EINTR)
+        throw Error(Code::kIo, "the cache cannot wait: " + std::generic_category().message(errno));
+      if (Clock::now() - ticked_ >= kTick) tick();
+      for (int i = 0; i < count; ++i) {
+        const std::uint64_t about = ready[static_cast<std::size_t>(i)].data.u64;
+        if (about == kStop) return;
+        if (about == kListener)
+          accept_one();
+        else if (const auto client = clients_.find(about / 2); client == clients_.end())
+          continue;  // it went a moment ago
+        else if (about % 2 == 0)
+          serve(client);
+        else
+          bury(client);
+      }
+    }
+  }
+
+  void stop() {
+    const std::uint64_t one = 1;
+    (void)!write(stop_.get(), &one, sizeof one);
+  }
+
+ private:
+  // What an event is about: these, or twice the client's number, one more for its process.
+  static constexpr std::uint64_t kStop = 0, kListener = 1;
+
+  struct Client {
+    Client(Descriptor&& its_socket, Descriptor&& its_process, Desk& desk, const Peer& peer)
+        : socket(std::move(its_socket)), process(std::move(its_process)), session(desk, peer) {}
+
+    const Descriptor socket, process;
+    Session session;
+  };
+  using Clients = std::map<std::uint64_t, Client>;
+
+  bool watch(const Descriptor& fd, std::uint64_t about) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = about;
+    return epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &event) == 0;
+  }
+
+  void tick() {
+    ticked_ = Clock::now();
+    desk_.keeper.sweep();
+    if (!listening_) listening_ = watch(listener_.socket(), kListener);
+    if (desk_.keeper.trouble() != trouble_) log_(trouble_ = desk_.keeper.trouble());
+  }
+
+  void accept_one() {
+    Descriptor socket(
+        accept4(listener_.socket().get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return;
+      log_("a client has to wait: " + std::generic_category().message(errno));
+      epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.socket().get(), nullptr);
+      listening_ = false;
+      return;
+    }
+    const Peer peer = peer_of(socket);
+    if (geteuid() != 0 && peer.uid != geteuid() && peer.uid != 0) {
+      log_(words_of(peer) + " was turned away: it is another user's");
+      return;
+    }
+    const std::uint64_t number = next_client_++;
+    Descriptor process(peer.pid > 0 ? pidfd_open(peer.pid, 0) : -1);
+    const auto place =
+        clients_.try_emplace(number, std::move(socket), std::move(process), desk_, peer);
+    Client& client = place.first->second;
+    if (!watch(client.socket, 2 * number) ||
+        (client.process && !watch(client.process, 2 * number + 1))) {
+      log_(words_of(peer) + " cannot be served: " + std::generic_category().message(errno));
+      clients_.erase(place.first);
+    }
+  }
+
+  void serve(Clients::iterator client) {
+    try {
+      for (int i = 0; i < kPacketsAtOnce; ++i) {
+        const Received received = receive_packet(client->second.socket, room_);
+        if (received.what == Received::What::kNothing) return;
+        if (received.what == Received::What::kGone) break;
+        if (!answer(client->second, received.packet)) break;
+        if (i + 1 == kPacketsAtOnce) return;
+      }
+    } catch (const Error& error) {
+      log_(words_of(client->second.session.peer()) + " is disconnected: " + error.failure().reason);
+    }
+    clients_.erase(client);
+  }
+
+  // Its process has ended, though a fork of it may still hold the socket. What it said last counts.
+  void bury(Clients::iterator client) {
+    const std::uint64_t number = client->first;
+    serve(client);
+    clients_.erase(number);
+  }
+
+  // False: nobody takes the answer.
+  bool answer(Client& client, std::span<const std::uint8_t> packet) {
+    const Session::Reply reply = client.session.answer(packet);
+    return send_packet(client.socket, reply.bytes, reply.pass) && !reply.last;
+  }
+
+  const std::function<void(const std::string&)> log_;
+  Desk desk_;
+  const Listener listener_;
+  const Descriptor events_, stop_;
+  bool listening_ = true;  // false: there was no descriptor for a client
+  Clock::time_point ticked_ = Clock::now();
+  std::string trouble_;
+  std::uint64_t next_client_ = 1;
+  Clients clients_;
+  std::array<std::uint8_t, wire::kMostBytes> room_;
+};
+
+Server::Server(const ServeOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Server::~Server() = default;
+void Server::run() { impl_->run(); }
+void Server::stop() { impl_->stop(); }
+
+}  // namespace cutwater::cache

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Daemons for tests: in a thread, and as a process that can be stopped and killed.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "cache/server.h"
+
+namespace cutwater::cache {
+
+// A folder that is the user's alone and goes with this.
+class TestFolder {
+ public:
+  TestFolder() {
+    std::string name = "/tmp/cutwater-test-XXXXXX";
+    path_ = mkdtemp(name.data());
+  }
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+  ~TestFolder() { std::filesystem::remove_all(path_); }
+
+  std::string socket() const { return path_ + "/cache.sock"; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class TestDaemon {
+ public:
+  TestDaemon(const std::string& socket, std::uint64_t limit,
+             std::map<uid_t, std::uint64_t> quotas = {})
+      : server_(options(socket, limit, std::move(quotas))), thread_([this] { server_.run(); }) {}
+  TestDaemon(const TestDaemon&) = delete;
+  TestDaemon& operator=(const TestDaemon&) = delete;
+  ~TestDaemon() {
+    server_.stop();
+    thread_.join();
+  }
+
+ private:
+  static ServeOptions options(const std::string& socket, std::uint64_t limit,
+                              std::map<uid_t, std::uint64_t> quotas) {
+    ServeOptions options;
+    options.socket = socket;
+    options.limit = limit;
+    options.quotas = std::move(quotas);
+    return options;
+  }
+
+  Server server_;
+  std::thread thread_;
+};
+
+// Runs something in a process of its own, which is killed at the latest with this.
+class TestProcess {
+ public:
+  explicit TestProcess(const std::function<void()>& work) : pid_(fork()) {
+    if (pid_ != 0) return;
+    work();
+    _exit(0);
+  }
+  TestProcess(const TestProcess&) = delete;
+  TestProcess& operator=(const TestProcess&) = delete;
+  ~TestProcess() {
+    if (pid_ > 0) end(SIGKILL);
+  }
+
+  pid_t pid() const { return pid_; }
+  void signal(int number) const { kill(pid_, number); }
+  // Waits for its end; its status, as waitpid has it.
+  int end(int number = 0) {
+    if (number != 0) signal(number);
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return status;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+// Waits for what must come true; false when it has not by the deadline.
+inline bool until(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// A daemon in a process of its own, ready to be asked.
+inline std::unique_ptr<TestProcess> daemon_process(const std::string& socket, std::uint64_t limit) {
+  int ready[2];
+  if (pipe(ready) != 0) throw std::runtime_error("no pipe");
+  auto process = std::make_unique<TestProcess>([&] {
+    ServeOptions options;
+    options.socket = socket;
+    options.limit = limit;
+    Server server(options);
+    close(ready[0]);
+    (void)!write(ready[1], "r", 1);
+    server.run();
+  });
+  close(ready[1]);
+  char byte = 0;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1) << "the daemon did not start";
+  close(ready[0]);
+  return process;
+}
+
+}  // namespace cutwater::cache
