@@ -79,8 +79,10 @@ TEST_P(CacheSeats, WhoMakesAValueDoesNotWantItAnyMore) {
 TEST_P(CacheSeats, WhatSavesMoreDrivesOutWhatSavesLess) {
   const SampleId count = fill();
   EXPECT_FALSE(put_one(count, 0, 1.1));
-  for (SampleId id = count; id < 2 * count; ++id) EXPECT_TRUE(put_one(id, 0, 10)) << id;
-  EXPECT_FALSE(put_one(2 * count, 0, 10));
+  // Not all values need be looked at each time, but all in the end.
+  for (SampleId id = count; id < 2 * count; ++id)
+    EXPECT_TRUE(put_one(id, 0, 10) || put_one(id, 0, 10)) << id;
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(put_one(2 * count, 0, 10));
   for (SampleId id = 0; id < count; ++id) EXPECT_FALSE(has(id));
 }
 
