@@ -209,7 +209,7 @@ def test_the_command(photos: Path) -> None:
     text = command(*base[:-1], "--cache", "1MiB", "--cache-cut", "resize").stdout
     assert "samples came from it; at cut 'resize', codec none (as given)" in text
     wrong = command(*base, "--cache-cut", "resize")
-    assert wrong.returncode == 2 and "--cache-cut and --cache-codec go with --cache" in wrong.stderr
+    assert wrong.returncode == 2 and "--split and --job go with --cache" in wrong.stderr
 
 
 def test_real_files_in_a_cache_too_small_for_them() -> None:
