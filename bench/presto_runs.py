@@ -85,6 +85,15 @@ class Runs:
             self.hashes[strategy] = [epoch["stream_hash"] for epoch in run["epochs"]]
         shutil.rmtree(self._store(strategy), ignore_errors=True)
 
+    def again(self, strategies: list[Strategy], rounds: int) -> dict[Strategy, dict[str, Any]]:
+        """Figures of these alone, alternating, in runs of their own."""
+        apart = Runs(self._command, self._pipeline, self._data, self._samples, self._scratch, self._memory)
+        apart.hashes = self.hashes
+        for number in range(rounds):
+            for strategy in strategies if number % 2 == 0 else strategies[::-1]:
+                apart.measure(strategy, number)
+        return apart.figures()
+
     def figures(self) -> dict[Strategy, dict[str, Any]]:
         """Medians of all rounds, and the rounds themselves."""
         return {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_jobs.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -55,6 +57,35 @@ std::optional<Batch> next_batch(Loader& loader, Run& run) {
   return loader.next();
 }
 
+double process_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Counters that go on and on; an epoch's part of them is the difference.
+class Counters {
+ public:
+  Counters(const Loader& loader, const Consumer& consumer)
+      : cpu_seconds_(process_seconds()), wire_bytes_(consumer.wire_bytes()) {
+    const LoaderStats stats = loader.stats();
+    if (!stats.cache) return;
+    hits_ = stats.cache->hits;
+    misses_ = stats.cache->misses;
+  }
+  void add_since(const Counters& before, EpochResult& epoch) const {
+    epoch.hits += hits_ - before.hits_;
+    epoch.misses += misses_ - before.misses_;
+    epoch.cpu_seconds += cpu_seconds_ - before.cpu_seconds_;
+    epoch.wire_bytes += wire_bytes_ - before.wire_bytes_;
+  }
+
+ private:
+  std::int64_t hits_ = 0, misses_ = 0;
+  double cpu_seconds_;
+  std::uint64_t wire_bytes_;
+};
+
 RunResult run_epochs(Loader& loader, Run& run, const Show& show) {
   const Consumer& consumer = run.consumer;
   RunResult result;
@@ -62,6 +93,7 @@ RunResult run_epochs(Loader& loader, Run& run, const Show& show) {
   const auto start = Clock::now();
   for (std::int64_t e = 0; e < consumer.epochs; ++e) {
     const auto epoch_start = Clock::now();
+    const Counters before(loader, consumer);
     EpochResult epoch;
     epoch.epoch = loader.next_epoch();
     StreamHash hash;
@@ -72,7 +104,7 @@ RunResult run_epochs(Loader& loader, Run& run, const Show& show) {
       if (consumer.step_ms > 0) {
         const auto busy_start = Clock::now();
         std::this_thread::sleep_for(step);
-        result.busy_seconds += seconds_since(busy_start);
+        epoch.busy_seconds += seconds_since(busy_start);
       }
       show("epoch " + std::to_string(e + 1) + "/" + std::to_string(consumer.epochs),
            result.samples + epoch.samples);
@@ -82,7 +114,9 @@ RunResult run_epochs(Loader& loader, Run& run, const Show& show) {
       epoch.stream_hash = hash.stream();
       epoch.set_hash = hash.set();
     }
+    Counters(loader, consumer).add_since(before, epoch);
     result.samples += epoch.samples;
+    result.busy_seconds += epoch.busy_seconds;
     result.epochs.push_back(std::move(epoch));
   }
   result.seconds = seconds_since(start);
@@ -253,6 +287,11 @@ RunResult together(const std::vector<RunResult>& jobs) {
       all.epochs[e].epoch = job.epochs[e].epoch;
       all.epochs[e].samples += job.epochs[e].samples;
       all.epochs[e].seconds = std::max(all.epochs[e].seconds, job.epochs[e].seconds);
+      all.epochs[e].busy_seconds += job.epochs[e].busy_seconds / static_cast<double>(jobs.size());
+      all.epochs[e].hits += job.epochs[e].hits;
+      all.epochs[e].misses += job.epochs[e].misses;
+      all.epochs[e].cpu_seconds = std::max(all.epochs[e].cpu_seconds, job.epochs[e].cpu_seconds);
+      all.epochs[e].wire_bytes = std::max(all.epochs[e].wire_bytes, job.epochs[e].wire_bytes);
     }
     if (&job == jobs.data())
       all.stats = job.stats;

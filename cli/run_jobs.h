@@ -14,7 +14,12 @@ namespace cutwater::cli {
 
 struct EpochResult {
   std::int64_t epoch = 0, samples = 0;
-  double seconds = 0;
+  double seconds = 0, busy_seconds = 0;
+  // From its first batch's request to the last batch: threads are ahead, at the next epoch.
+  std::int64_t hits = 0, misses = 0;
+  // Of the process and of the link meanwhile, by all jobs.
+  double cpu_seconds = 0;
+  std::uint64_t wire_bytes = 0;
   std::string stream_hash, set_hash;
 };
 
@@ -32,6 +37,7 @@ struct Consumer {
   double step_ms = 0;  // it plays to be busy so long with every batch
   bool hash = false;
   bool show_progress = false;
+  std::function<std::uint64_t()> wire_bytes = [] { return std::uint64_t{0}; };  // so far
   // Called when a job has failed, before its loader goes: whatever that may wait for is to end.
   std::function<void()> on_failure = [] {};
 };

@@ -69,8 +69,10 @@ ordered_json json_of(const RunResult& result, const ReportOptions& options) {
     json["ops"][op.name] = {{"seconds", op.seconds}, {"calls", op.calls}};
   json["epochs"] = ordered_json::array();
   for (const EpochResult& epoch : result.epochs) {
-    ordered_json one = {
-        {"epoch", epoch.epoch}, {"samples", epoch.samples}, {"seconds", epoch.seconds}};
+    ordered_json one = {{"epoch", epoch.epoch},       {"samples", epoch.samples},
+                        {"seconds", epoch.seconds},   {"busy_s", epoch.busy_seconds},
+                        {"cpu_s", epoch.cpu_seconds}, {"hits", epoch.hits},
+                        {"misses", epoch.misses},     {"wire_bytes", epoch.wire_bytes}};
     if (options.hash && !epoch.set_hash.empty()) {  // several jobs together have none
       one["stream_hash"] = epoch.stream_hash;
       one["set_hash"] = epoch.set_hash;

@@ -125,7 +125,10 @@ void run(const Options& options) {
   if (!options.link.empty()) link = std::make_shared<Link>(parse_rate("--link", options.link));
   std::vector<std::unique_ptr<Loader>> loaders = make_loaders(options, link);
   Consumer consumer{options.epochs, options.step_ms, options.hash, !options.json};
-  if (link) consumer.on_failure = [link] { link->close(); };
+  if (link) {
+    consumer.on_failure = [link] { link->close(); };
+    consumer.wire_bytes = [link] { return link->bytes(); };
+  }
   std::vector<RunResult> results = run_jobs(loaders, consumer);
   if (!options.profile.empty()) {
     Profile profile = loaders[0]->profile();

@@ -295,7 +295,7 @@ TEST(CachedCut, PrefersTheCutThatSavesMostWithinTheRoom) {
   const What what = what_of(std::make_shared<MemorySource>(500, 10), kLarge);
   const CutChoice roomy = CutTrials("cache", what, {}, 1e12, true).choose(std::size_t{1} << 30);
   EXPECT_EQ(roomy.cut, 1) << roomy.why;
-  EXPECT_THAT(roomy.why, HasSubstr("chosen on 16 samples: it holds all samples"));
+  EXPECT_THAT(roomy.why, HasSubstr("samples: it holds all samples"));
   const What dear = what_of(std::make_shared<DearSource>(500, 10), kLarge);
   const CutChoice tight = CutTrials("cache", dear, {}, 1e12, true).choose(std::size_t{1} << 20);
   EXPECT_EQ(tight.cut, 0) << tight.why;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import itertools
 import pathlib
 import random
 import tarfile
@@ -167,12 +168,26 @@ def test_the_regret_is_that_of_the_choice_among_all_measured(bench: Any) -> None
         for strategy, one in times.items()
     }
     chosen = {"cut": 3, "cut_name": "resize", "codec": "zstd:1", "place": "store", "total_s": 20.0}
-    rows = {row["epochs"]: row for row in presto.compare({e: {"choice": chosen} for e in (1, 5, 90)}, measured)}
+    met: list[list[Any]] = []
+
+    class Again:
+        """The same figures once more; after one epoch the store turns out no slower than doing nothing."""
+
+        def again(self, strategies: list[Any], rounds: int) -> dict[Any, Any]:
+            met.append(strategies)
+            return {strategy: measured[store if len(met) == 4 else strategy] for strategy in strategies}
+
+    plans = {e: {"choice": chosen} for e in (1, 5, 90)}
+    rows = {row["epochs"]: row for row in presto.compare(plans, measured, Again(), 3)}
+    assert met == [[store, none], [store, memory], [store, memory]]
     assert [rows[e]["best"] for e in (1, 5, 90)] == ["unprepared", "memory:resize/none", "memory:resize/none"]
     assert rows[1]["regret"] == pytest.approx(13 / 10 - 1)
     assert rows[5]["regret"] == pytest.approx(17 / 14 - 1)
     assert rows[90]["regret"] == pytest.approx(102 / 56.5 - 1)
     assert rows[5]["chosen"] == "store:resize/zstd:1"
+    (lucky,) = presto.compare({1: {"choice": chosen}}, measured, Again(), 3)
+    assert (lucky["regret"], lucky["best"], lucky["luckiest"]) == (0, "store:resize/zstd:1", "unprepared")
+    assert lucky["regret_of_luckiest"] == pytest.approx(13 / 10 - 1)
 
 
 def test_png_files_of_16_bits_are_the_photographs(bench: Any, tmp_path: pathlib.Path) -> None:
@@ -181,3 +196,68 @@ def test_png_files_of_16_bits_are_the_photographs(bench: Any, tmp_path: pathlib.
     assert (tmp_path / "a.png").read_bytes()[24] == 16  # its depth
     with Image.open(tmp_path / "a.png") as image:
         assert np.array_equal(np.asarray(image.convert("RGB")), pixels)
+
+
+def test_the_bound_of_sharing_is_that_of_equal_jobs(bench: Any) -> None:
+    bound = bench("seneca_sums").sharing_bound
+    assert (bound(0.2, 1), bound(0, 4), bound(1, 3)) == pytest.approx((0.2, 0.75, 1))
+    assert (bound(0.2, 3), bound(0.4, 3)) == pytest.approx((11 / 15, 0.8))
+
+
+def test_a_runs_test_knows_random_orders_from_others(bench: Any) -> None:
+    """Statistics and chances of all orders of eight values, by counting them; and of orders that are none."""
+    sums = bench("seneca_sums")
+    runs = [
+        1 + sum((a > 3.5) != (b > 3.5) for a, b in itertools.pairwise(order))
+        for order in itertools.permutations(range(8))
+    ]
+    mean, deviation = np.mean(runs), np.std(runs)
+    for order in ([0, 4, 1, 5, 2, 6, 3, 7], [0, 1, 2, 3, 4, 5, 6, 7], [4, 5, 0, 6, 1, 2, 7, 3]):
+        count = 1 + sum((a > 3.5) != (b > 3.5) for a, b in itertools.pairwise(order))
+        assert sums.runs_test(order) == pytest.approx((count - mean) / deviation)
+    rng = random.Random(5)
+    tests = [sums.runs_test(rng.sample(range(500), 500)) for _ in range(400)]
+    assert abs(np.mean(tests)) < 0.2 and np.std(tests) == pytest.approx(1, abs=0.15)
+    assert sums.least_chance(tests) > 0.01
+    in_blocks = [id for block in rng.sample(range(50), 50) for id in range(10 * block, 10 * block + 10)]
+    assert sums.least_chance([*tests[:11], sums.runs_test(in_blocks)]) < 1e-6
+
+
+def test_what_bounds_is_named_right_if_it_hardly_rests(bench: Any) -> None:
+    right = bench("seneca_sums").is_named_right
+    assert right("storage", {"cpu": 0.5, "storage": 0.6, "consumer": 0.4})
+    assert right("cpu", {"cpu": 0.93, "storage": 0.99, "consumer": 0.1})
+    assert not right("cpu", {"cpu": 0.8, "storage": 0.95, "consumer": 0.1})
+
+
+def test_cells_are_compared_by_later_epochs(bench: Any) -> None:
+    sums = bench("seneca_sums")
+
+    def job(*seconds: float) -> dict[str, Any]:
+        return {"epochs": [{"samples": 100, "seconds": s, "hits": 60, "misses": 40} for s in seconds]}
+
+    jobs = [job(9, 1, 3), job(7, 2, 2)]
+    jobs[0]["epochs"][0].update(hits=0, misses=100)
+    assert sums.later_rate(jobs) == pytest.approx(100)
+    assert sums.later_hit_rate(jobs) == pytest.approx(0.6)
+    assert sums.error_of(80, 100) == sums.error_of(120, 100) == pytest.approx(0.2)
+    assert sums.regret([100, 50, 100], [110, 55, 90]) == pytest.approx(0.1)
+    assert sums.regret([100], [90]) == 0
+    assert sums.makespan({"first_epoch_samples_per_s": 50, "samples_per_s": 200}, 100, 4, 3) == pytest.approx(12)
+
+
+def test_the_papers_partition_becomes_shares_of_samples(bench: Any) -> None:
+    sums = bench("seneca_sums")
+    plan = {"paper": {"encoded": 0.25, "decoded": 0.5, "augmented": 0.25}}
+    sizes = {"source": 10.0, "decode": 50.0}
+    assert sums.samples_of_bytes(plan, sizes, 2000, 100) == pytest.approx({"decode": 0.2, "source": 0.5})
+    full = sums.samples_of_bytes(plan, sizes, 8000, 100)
+    assert full == pytest.approx({"decode": 0.8, "source": 0.2})  # no sample is kept twice
+    assert sums.split_text(full) in ("decode=0.8,source=0.2", "decode=0.8,source=0.199999")
+    assert sums.samples_of_bytes({"paper": {"encoded": 0, "decoded": 0, "augmented": 1}}, sizes, 8000, 100) == {}
+
+
+def test_a_hit_of_redis_is_read_from_what_the_stage_prints(bench: Any) -> None:
+    line = "  10000 bytes: a hit   61.5 us, redis-benchmark's GET   55.0 us, ratio 1.12 (1.05 to 1.20)"
+    found = bench("seneca_cost").HIT.match(line)
+    assert found and found.groupdict() == {"bytes": "10000", "us": "61.5", "their_us": "55.0", "ratio": "1.12"}

@@ -47,6 +47,34 @@ def test_run_reports_what_it_promises(photos: Path) -> None:
     assert 0 < report["busy_share"] <= 1
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_run_counts_by_epoch(photos: Path, jobs: int) -> None:
+    words = (
+        "--jobs",
+        jobs,
+        "--epochs",
+        3,
+        "--cache",
+        "8MiB",
+        "--cache-cut",
+        "decode",
+        "--link",
+        "1GB/s",
+        "--step-ms",
+        1,
+    )
+    report = run_json(photos, *words)
+    epochs = report["epochs"]
+    looked_up = sum(epoch["hits"] + epoch["misses"] for epoch in epochs)
+    assert 3 * 23 * jobs <= looked_up <= report["cache"]["hits"] + report["cache"]["misses"]  # threads are ahead
+    assert epochs[0]["misses"] >= 23 and sum(epoch["hits"] for epoch in epochs[1:]) > 0
+    read = sum(path.stat().st_size for path in photos.rglob("*.jpg"))
+    assert read <= report["wire_bytes"] and 0 < epochs[0]["wire_bytes"] <= report["wire_bytes"]
+    busy = sum(epoch["busy_s"] for epoch in epochs)
+    assert busy == pytest.approx(report["busy_share"] * report["seconds"])
+    assert sum(epoch["cpu_s"] for epoch in epochs) > 0
+
+
 @pytest.mark.parametrize(
     "more", [["--threads", 2], ["--threads", 7], ["--no-fuse"], ["--memory-limit", "1MiB"], ["--step-ms", 1]], ids=str
 )

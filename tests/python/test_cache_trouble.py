@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cache whose server is killed in the middle of training: one warning, the same bytes, and it comes back."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+from helpers import stream, until
+from trial_caches import serve
+
+import cutwater as cw
+
+TRAIN = "decode | random_resized_crop(12) | random_horizontal_flip"
+
+
+@pytest.mark.parametrize("kind", ["daemon", "redis"])
+def test_training_goes_on_and_the_cache_comes_back(kind: str, photos: Path, tmp_path: Path) -> None:
+    ds = cw.folder(photos).apply(TRAIN)
+    options = {"batch_size": 4, "shuffle": True, "seed": 3, "num_workers": 2}
+    plain = cw.DataLoader(ds, **options)
+    with serve(kind, 1 << 20, tmp_path) as server, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with cw.DataLoader(ds, **options, cache=server.name, cache_cut="decode") as feed:
+            for _ in range(2):
+                assert stream(feed) == stream(plain)
+            before = feed.stats()["cache"]
+            assert before["hits"] > 0 and before["trouble"] is None and not told
+            server.stop_or_start()
+            for _ in range(3):
+                assert stream(feed) == stream(plain)
+            without = feed.stats()["cache"]
+            assert without["trouble"] and str(server.name).split(":")[-1].lstrip("/") in without["trouble"]
+            assert without["misses"] >= before["misses"] + 2 * len(ds)
+            server.stop_or_start()
+
+            def is_back() -> bool:
+                assert stream(feed) == stream(plain)
+                now = feed.stats()["cache"]
+                return bool(now["hits"] > without["hits"] and now["trouble"] is None)
+
+            assert until(is_back), feed.stats()["cache"]
+    mine = [str(warning.message) for warning in told if warning.category is RuntimeWarning]
+    assert len(mine) == 1, mine
+
+
+@pytest.mark.parametrize("kind", ["daemon", "redis"])
+def test_a_server_that_comes_later_is_found(kind: str, photos: Path, tmp_path: Path) -> None:
+    ds = cw.folder(photos).apply(TRAIN)
+    with serve(kind, 1 << 20, tmp_path) as server:
+        server.stop_or_start()
+        with pytest.warns(RuntimeWarning), cw.DataLoader(ds, 4, cache=server.name, cache_cut="decode") as feed:
+            expected = stream(cw.DataLoader(ds, 4))
+            assert stream(feed) == expected
+            server.stop_or_start()
+            assert until(lambda: bool(stream(feed)) and feed.stats()["cache"]["hits"] > 0)
