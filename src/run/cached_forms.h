@@ -32,8 +32,8 @@ class CachedForms final : public FormKeeper {
   CacheSeat* seat() const { return seat_.get(); }  // null: the cache knows no jobs
   std::string trouble() const { return cache_->trouble(); }
 
-  // `hits` and `misses` of the engine, which knows what became of them.
-  CacheReport report(std::int64_t hits, std::int64_t misses) const;
+  // `work` and `misses` are the engine's, which knows what became of them.
+  CacheReport report(const KeeperWork& work, std::int64_t misses) const;
 
  private:
   // A form that this loader can go on from.
@@ -48,7 +48,7 @@ class CachedForms final : public FormKeeper {
     const Codec codec;
     const bool fresh;
     const std::uint64_t number;  // CacheKey::form
-    std::atomic<std::int64_t> hits{0}, kept{0}, kept_bytes{0}, offered{0}, offered_bytes{0};
+    std::atomic<std::int64_t> kept{0}, kept_bytes{0}, offered{0}, offered_bytes{0};
   };
 
   CacheKey key(const Form& form, Turn turn) const;

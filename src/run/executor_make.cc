@@ -50,10 +50,7 @@ void Work::move_to(Work& sum) {
   sum.reads_queued += std::exchange(reads_queued, 0);
   for (std::size_t from = 0; from < made.size(); ++from)
     sum.made[from] += std::exchange(made[from], 0);
-  sum.keeper.cache_ns += std::exchange(keeper.cache_ns, 0);
-  sum.keeper.spool_ns += std::exchange(keeper.spool_ns, 0);
-  sum.keeper.stored_bytes += std::exchange(keeper.stored_bytes, 0);
-  sum.keeper.stored_ns += std::exchange(keeper.stored_ns, 0);
+  keeper.move_to(sum.keeper);
   sum.worker_wait_ns += std::exchange(worker_wait_ns, 0);
   const auto move_time = [](OpTime& from, OpTime& to) {
     to.nanoseconds += std::exchange(from.nanoseconds, 0);

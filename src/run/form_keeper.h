@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "cutwater/sample.h"
 #include "cutwater/source.h"
@@ -28,7 +29,20 @@ struct KeeperWork {
   std::uint64_t spool_ns = 0;      // putting aside for a store
   std::uint64_t stored_bytes = 0;  // read from what was put aside, or from the store
   std::uint64_t stored_ns = 0;     // reading them
+  std::vector<std::int64_t> hits;  // in memory, by the keeper's forms
+
+  void move_to(KeeperWork& sum);  // and starts anew
 };
+
+inline void KeeperWork::move_to(KeeperWork& sum) {
+  sum.cache_ns += std::exchange(cache_ns, 0);
+  sum.spool_ns += std::exchange(spool_ns, 0);
+  sum.stored_bytes += std::exchange(stored_bytes, 0);
+  sum.stored_ns += std::exchange(stored_ns, 0);
+  sum.hits.resize(std::max(sum.hits.size(), hits.size()));
+  for (std::size_t form = 0; form < hits.size(); ++form)
+    sum.hits[form] += std::exchange(hits[form], 0);
+}
 
 // Adds the time that it lives to a sum.
 class Timed {
