@@ -331,6 +331,7 @@ std::string Loader::cache_trouble() const {
 void Loader::close() {
   if (!impl_->executor.belongs_here()) return;
   impl_->executor.close();
+  if (impl_->cached) impl_->cached->leave();
   if (impl_->making) impl_->making->cancel();
   impl_->learned.save();
 }

@@ -59,7 +59,7 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, FormPlan plan)
   JobOffer offer{use.job.empty() ? default_job() : use.job, data_, what.source->size(), {}};
   for (const Form& form : forms_)
     if (offer.forms.size() < kMostOffered) offer.forms.push_back(form.number);
-  seat_ = cache_->seat(offer);
+  if (auto seat = cache_->seat(offer)) seat_.emplace(std::move(seat));
   if (plan_.trials) {
     choose_again();
   } else {

@@ -16,6 +16,7 @@
 #include "cutwater/options.h"
 #include "run/form_keeper.h"
 #include "run/form_plan.h"
+#include "run/leaving_seat.h"
 #include "variant/form.h"
 
 namespace cutwater {
@@ -29,7 +30,11 @@ class CachedForms final : public FormKeeper {
   std::optional<Cut> wants(Turn turn, Cut from) override;
   void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override;
 
-  CacheSeat* seat() const { return seat_.get(); }  // null: the cache knows no jobs
+  CacheSeat* seat() { return seat_ ? &*seat_ : nullptr; }  // null: the cache knows no jobs
+  // The job is over; what its threads still do counts no more.
+  void leave() {
+    if (seat_) seat_->leave();
+  }
   std::string trouble() const { return cache_->trouble(); }
 
   // `work` and `misses` are the engine's, which knows what became of them.
@@ -72,7 +77,7 @@ class CachedForms final : public FormKeeper {
   std::deque<Form> forms_;     // fresh first, then from the latest cut to the earliest
   std::vector<Form*> shares_;  // those of the plan's shares
   Form* fresh_ = nullptr;      // past the frontier
-  std::unique_ptr<CacheSeat> seat_;
+  std::optional<LeavingSeat> seat_;
 
   // One form for all samples, chosen for so many jobs.
   std::atomic<Form*> chosen_{nullptr};
