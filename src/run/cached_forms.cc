@@ -156,9 +156,11 @@ bool CachedForms::has_room(const Form& form) const {
   return cache_->has_room(static_cast<std::size_t>(bytes / std::max<std::int64_t>(offered, 1)));
 }
 
-std::optional<Cut> CachedForms::wants(Turn turn, Cut from) {
+// What was found in an earlier form than somebody asked for is kept in that, too. Where the form
+// was chosen here, an earlier one will do: other jobs may have chosen it.
+std::optional<Cut> CachedForms::wants(Turn turn, Cut from, From made_from) {
   if (plan_.trials) choose_again();
-  if (from <= what_.pipeline.frontier())
+  if (made_from == From::kSource || !plan_.trials)
     if (const Form* const form = stable_form(turn.id);
         form != nullptr && form->cut >= from && has_room(*form))
       return form->cut;

@@ -27,7 +27,7 @@ class CachedForms final : public FormKeeper {
   CachedForms(const What& what, const CacheUse& use, FormPlan plan);
 
   std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) override;
-  std::optional<Cut> wants(Turn turn, Cut from) override;
+  std::optional<Cut> wants(Turn turn, Cut from, From made_from) override;
   void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override;
 
   CacheSeat* seat() { return seat_ ? &*seat_ : nullptr; }  // null: the cache knows no jobs

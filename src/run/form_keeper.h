@@ -77,9 +77,9 @@ class FormKeeper {
   // it reads and what it unpacks; where it then finds nothing, that is given back by whoever
   // called.
   virtual std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) = 0;
-  // The first cut, not before `from`, at which it wants a sample that is being made; nothing: it
-  // does not want it any more.
-  virtual std::optional<Cut> wants(Turn turn, Cut from) = 0;
+  // The first cut, not before `from`, at which it wants a sample that is being made, from the
+  // source or from what a keeper had; nothing: it does not want it any more.
+  virtual std::optional<Cut> wants(Turn turn, Cut from, From made_from) = 0;
   // A sample at the cut that it wanted it at, and what it took to make it so far. Whether it is
   // kept is the keeper's matter, and so is whatever goes wrong: it does not throw.
   virtual void keep(const Sample& sample, std::uint32_t epoch, double seconds,
@@ -96,14 +96,15 @@ class TwoKeepers final : public FormKeeper {
     std::optional<Kept> kept = first_.find(turn, into, work);
     return kept ? std::move(kept) : second_.find(turn, into, work);
   }
-  std::optional<Cut> wants(Turn turn, Cut from) override {
-    const std::optional<Cut> one = first_.wants(turn, from), other = second_.wants(turn, from);
+  std::optional<Cut> wants(Turn turn, Cut from, From made_from) override {
+    const std::optional<Cut> one = first_.wants(turn, from, made_from),
+                             other = second_.wants(turn, from, made_from);
     if (!one || !other) return one ? one : other;
     return std::min(*one, *other);
   }
   void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override {
     for (FormKeeper* keeper : {&first_, &second_})
-      if (keeper->wants({sample.id, epoch}, sample.cut) == sample.cut)
+      if (keeper->wants({sample.id, epoch}, sample.cut, From::kSource) == sample.cut)
         keeper->keep(sample, epoch, seconds, work);
   }
 

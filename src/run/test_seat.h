@@ -37,7 +37,7 @@ class Resident final : public FormKeeper {
     if (!sample) return std::nullopt;
     return Kept{std::move(sample).value(), From::kCache};
   }
-  std::optional<Cut> wants(Turn, Cut from) override {
+  std::optional<Cut> wants(Turn, Cut from, From) override {
     return from == 0 ? std::optional<Cut>(0) : std::nullopt;
   }
   void keep(const Sample& sample, std::uint32_t, double, KeeperWork&) override { put(sample.id); }
