@@ -44,10 +44,12 @@ struct ClearArguments : CacheArguments {
   bool all = false;
 };
 
-// Names of jobs may hold bytes that are no text.
-void print(const ordered_json& json) {
-  std::printf("%s\n", json.dump(2, ' ', false, ordered_json::error_handler_t::replace).c_str());
+// Names of jobs may hold bytes that are no text, or that a terminal would obey.
+std::string text_of(const ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
 }
+
+void print(const ordered_json& json) { std::printf("%s\n", text_of(json, 2).c_str()); }
 
 std::string hex(std::uint64_t number) {
   char text[20];
@@ -192,9 +194,9 @@ void stat(const CacheArguments& arguments) {
   }
   for (const wire::Row& row : jobs)
     std::printf("job %s, process %llu: has had %lld of %llu samples of %s\n",
-                wire::name_of(row.name).c_str(), static_cast<unsigned long long>(row.limit),
-                static_cast<long long>(row.entries), static_cast<unsigned long long>(row.bytes),
-                hex(row.b).c_str());
+                text_of(wire::name_of(row.name), -1).c_str(),
+                static_cast<unsigned long long>(row.limit), static_cast<long long>(row.entries),
+                static_cast<unsigned long long>(row.bytes), hex(row.b).c_str());
 }
 
 void ls(const CacheArguments& arguments) {

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   cutwater::cli::add_run(app);
   cutwater::cli::add_profile(app);
   cutwater::cli::add_plan(app);
+  cutwater::cli::add_sim(app);
   cutwater::cli::add_report(app);
   cutwater::cli::add_ops(app);
   cutwater::cli::add_materialize(app);

@@ -9,8 +9,8 @@
 namespace cutwater::cli {
 
 void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
-  verb.add_option("--policy", arguments.policy, "auto, none or presto")
-      ->check(CLI::IsMember({"auto", "none", "presto"}))
+  verb.add_option("--policy", arguments.policy, "auto, none, presto or seneca")
+      ->check(CLI::IsMember({"auto", "none", "presto", "seneca"}))
       ->capture_default_str();
   verb.add_option("--epochs", arguments.epochs, "Epochs that training will take")
       ->check(CLI::Range(1, 1'000'000))
@@ -20,6 +20,22 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
   verb.add_option(
       "--memory,--cache", arguments.memory,
       "For caches, the page cache included, such as 64GB; 0: none (default: half of it)");
+  verb.add_option("--jobs", arguments.jobs, "seneca: jobs that share the cache, at the same time")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  verb.add_flag("--same-seed", arguments.same_seed, "seneca: the jobs draw alike");
+  verb.add_option("--split", arguments.split,
+                  "seneca: predict this one, such as source=0.3,decode=0.7 (default: the best)");
+  verb.add_option("--storage-rate", arguments.storage_rate,
+                  "seneca: at which misses are read, such as 250MB/s (default: the profile's)");
+  verb.add_option("--cache-rate", arguments.cache_rate,
+                  "seneca: to and from the cache, such as 10Gb/s (default: no bound)");
+  verb.add_option("--link-rate", arguments.link_rate,
+                  "seneca: of storage and cache together (default: no bound)");
+  verb.add_option("--window", arguments.window,
+                  "seneca: samples on their way from one job to the others (default: 128 for each "
+                  "job, or one percent of all)")
+      ->check(CLI::PositiveNumber);
   verb.add_option("--threads", arguments.threads, "Threads (default: those of the profile)")
       ->check(CLI::Range(1, kMostThreads));
   verb.add_option("--consumer", arguments.consumer, "Samples per second that training can take")
@@ -40,8 +56,10 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
 }
 
 void check_no_plan_arguments(const CLI::App& verb) {
-  for (const char* name : {"--policy", "--epochs", "--disk", "--memory", "--threads", "--consumer",
-                           "--page-cache", "--price-disk", "--price-core-hour", "--months"})
+  for (const char* name :
+       {"--policy", "--epochs", "--disk", "--memory", "--threads", "--consumer", "--page-cache",
+        "--price-disk", "--price-core-hour", "--months", "--jobs", "--same-seed", "--split",
+        "--storage-rate", "--cache-rate", "--link-rate", "--window"})
     if (verb.count(name) > 0)
       throw Error(Code::kInvalidArgument,
                   std::string(name) + " goes with a profile; a plan is made already");
@@ -58,6 +76,16 @@ PlanOptions plan_options(const CLI::App& verb, const PlanArguments& arguments) {
                                                   : parse_bytes("--memory", arguments.memory, 0);
   if (arguments.threads > 0) options.threads = arguments.threads;
   if (arguments.consumer > 0) options.consumer_samples_per_s = arguments.consumer;
+  options.jobs = arguments.jobs;
+  options.same_seed = arguments.same_seed;
+  options.split = arguments.split;
+  if (arguments.window > 0) options.window_samples = arguments.window;
+  const auto rate = [](const char* name, const std::string& text, std::optional<double>& into) {
+    if (!text.empty()) into = parse_rate(name, text);
+  };
+  rate("--storage-rate", arguments.storage_rate, options.storage_bytes_per_s);
+  rate("--cache-rate", arguments.cache_rate, options.cache_bytes_per_s);
+  rate("--link-rate", arguments.link_rate, options.link_bytes_per_s);
   const bool priced = verb.count("--price-disk") + verb.count("--price-core-hour") > 0;
   if (priced) options.prices = arguments.prices;
   if (!priced && verb.count("--months") > 0)

@@ -14,6 +14,10 @@ struct PlanArguments {
   std::int64_t epochs = PlanOptions{}.epochs;
   int threads = 0;
   double consumer = 0;
+  int jobs = 1;
+  std::int64_t window = 0;
+  bool same_seed = false;
+  std::string storage_rate, cache_rate, link_rate, split;
   Prices prices;
 };
 

@@ -69,6 +69,10 @@ void print(const std::vector<MeasuredStrategy>& measured) {
 void plan(const CLI::App& verb, const Options& options) {
   if (options.measure == 0 && !options.data.empty())
     throw Error(Code::kInvalidArgument, "--data goes with --measure");
+  if (options.measure > 0 && options.plan.policy == "seneca")
+    throw Error(Code::kInvalidArgument,
+                "--measure goes with the policies auto, none and presto; jobs that share a cache "
+                "are measured by cutwater run --jobs");
   const Profile profile = load_profile(options.profile);
   const Plan made = make_plan(profile, plan_options(verb, options.plan));
   ordered_json json = ordered_json::parse(to_json(made));

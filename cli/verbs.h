@@ -10,6 +10,7 @@ namespace cutwater::cli {
 void add_run(CLI::App& app);
 void add_profile(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_sim(CLI::App& app);
 void add_report(CLI::App& app);
 void add_ops(CLI::App& app);
 void add_materialize(CLI::App& app);

@@ -30,6 +30,12 @@ cutwater_need(ZSTD_LIBRARY "zstd" libzstd-dev)
 find_path(LZ4_INCLUDE_DIR lz4frame.h)
 find_library(LZ4_LIBRARY lz4)
 cutwater_need(LZ4_LIBRARY "lz4" liblz4-dev)
+# The cache in Redis: hiredis reads its answers, OpenSSL is for rediss://.
+find_path(HIREDIS_INCLUDE_DIR hiredis/read.h)
+find_library(HIREDIS_LIBRARY hiredis)
+cutwater_need(HIREDIS_LIBRARY "hiredis" libhiredis-dev)
+find_package(OpenSSL 3.0)
+cutwater_need(OPENSSL_FOUND "OpenSSL" libssl-dev)
 
 # Many reads in flight from slow storage; without it, each thread reads for itself.
 find_library(URING_LIBRARY uring)

@@ -2,7 +2,7 @@
 # Installs what is missing, by package name; silent and quick when all is there.
 # usage: tools/bootstrap.sh build|test
 #   build   compilers, codecs, a virtual environment in .venv with what building needs
-#   test    also clang, sanitizers, a browser, torch and torchvision, and .venvs/pillow12
+#   test    also clang, sanitizers, a browser, a Redis server, torch and torchvision, and .venvs/pillow12
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-build}
@@ -10,10 +10,10 @@ what=${1:-build}
 packages=(g++ cmake ninja-build ccache make python3 python3-venv python3-dev
           libjpeg-dev zlib1g-dev libwebp-dev libhwy-dev
           libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libxxhash-dev liburing-dev
-          libzstd-dev liblz4-dev)
+          libzstd-dev liblz4-dev libhiredis-dev libssl-dev)
 if [ "$what" = test ]; then
   packages+=(clang clang-format clang-tidy libclang-rt-14-dev libgtest-dev libgmock-dev
-             chromium)
+             chromium redis-server openssl)
 fi
 
 missing=()

@@ -334,6 +334,17 @@ def pipeline_texts() -> Seeds:
         yield str(k), text.encode()
 
 
+def redis_values() -> Seeds:
+    header = b"CWVALUE1" + b"".join(n.to_bytes(8, "little") for n in (5, 4096, 1, 0, 0, 0, 0))
+    yield "value", b"$69\r\n" + header + b"abcde\r\n"
+    yield "none", b"$-1\r\n"
+    yield "error", b"-MOVED 3999 127.0.0.1:6381\r\n"
+    yield "slots", b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:7000\r\n"
+    yield "stored", b"+OK\r\n+OK\r\n:1\r\n"
+    yield "note", b"1 2 3 4 1 "
+    yield "url", b"user:p%40ss@[::1]:7/2?timeout=2s&ttl=1d&chunk=1MiB&prefix=a&cluster=0&ca=/x"
+
+
 SEEDS = {
     "cache_protocol": cache_packets,
     "form": forms,
@@ -348,6 +359,7 @@ SEEDS = {
     "hints": kept_hints,
     "profile": profiles,
     "pipeline_text": pipeline_texts,
+    "redis_value": redis_values,
     "store_index": store_indexes,
     "store_member": store_members,
 }

@@ -167,4 +167,11 @@ std::shared_ptr<Cache> memory_cache(std::size_t limit_bytes);
 // a path that cannot be.
 std::shared_ptr<Cache> shared_cache(const std::string& socket_path);
 
+// In a Redis server or cluster: redis://[user[:password]@]host[:port][/db], by TLS rediss://…, or
+// redis+unix:///path; options are in src/cache/redis_url.h. Waits for the first connection, for at
+// most the URL's timeout. A server that is not there is no error: trouble() says so, all is a miss
+// or a refusal at once, and it is tried again by itself. Throws Error(kInvalidArgument) for a URL
+// that cannot be; it names the part, and never shows a password.
+std::shared_ptr<Cache> redis_cache(const std::string& url);
+
 }  // namespace cutwater

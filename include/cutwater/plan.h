@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan: which cut to prepare once, in which codec and where, decided from a profile alone. Pure:
-// the same profile and options give the same plan, anywhere. docs/plan.md explains the model.
+// Plan: which cut to prepare once, in which codec and where; or what to keep in a cache that jobs
+// share. Decided from a profile alone. Pure: the same profile and options give the same plan,
+// anywhere. docs/plan.md explains the model.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ enum class Policy : std::uint8_t {
   kAuto,    // the best of all policies: today, kPresto
   kNone,    // the unprepared pipeline
   kPresto,  // one stable cut of all samples, prepared once
+  kSeneca,  // forms in one cache that several jobs share
 };
 
 enum class Place : std::uint8_t {
@@ -55,6 +57,17 @@ struct PlanOptions {
   std::optional<double> consumer_samples_per_s = {};  // unset: the profile's, if it has one
   Residency residency = Residency::kFits;
   std::optional<Prices> prices = {};
+  // Of kSeneca alone. memory_bytes is the cache then; where the source as a whole fits beside what
+  // is kept, it may lie in the page cache.
+  int jobs = 1;            // that go through the data set at the same time; consumer: of each
+  bool same_seed = false;  // they draw alike: fresh forms can be handed on
+  std::optional<double> storage_bytes_per_s = {};  // of what is read, also from a page cache
+  std::optional<double> cache_bytes_per_s = {};    // to and from the cache; unset: no bound
+  std::optional<double> link_bytes_per_s = {};     // of both together; unset: no bound
+  // Samples on their way from the job that made them to the last one that takes them. Unset: 128
+  // for each job, or one percent of all, whichever is more.
+  std::optional<std::int64_t> window_samples = {};
+  std::string split = {};  // to predict; empty: the best one
 
   bool operator==(const PlanOptions&) const = default;
 };
@@ -118,6 +131,43 @@ struct WhatIf {
   bool operator==(const WhatIf&) const = default;
 };
 
+// A form in a cache that jobs share.
+struct CacheForm {
+  Cut cut = 0;
+  std::string cut_name;
+  Codec codec = {};
+  double samples_share = 0;   // assigned to it
+  double resident_share = 0;  // of all samples: in the cache from epoch to epoch
+  double bytes = 0;           // in the cache, those on their way included
+  double bytes_share = 0;     // of all that is kept
+
+  bool operator==(const CacheForm&) const = default;
+};
+
+// The Seneca paper's own equations with the same figures, and what our model says of their split.
+struct PaperPlan {
+  double encoded = 0, decoded = 0, augmented = 0;  // of the cache's bytes
+  double samples_per_s = 0, by_our_model = 0;
+
+  bool operator==(const PaperPlan&) const = default;
+};
+
+// Of Policy::kSeneca: samples per second are those of all jobs together, in later epochs.
+struct CachePlan {
+  std::string split;             // "source=0.3,entropy=0.7", as cutwater run takes it
+  std::vector<CacheForm> forms;  // the largest share first
+  std::string fresh;             // the cut that jobs of one seed hand to each other; empty: none
+  double hit_rate = 0;
+  double samples_per_s = 0, per_job = 0, first_epoch_samples_per_s = 0;
+  double per_sample_choice = 0;  // samples per second, had every sample its own best form
+  double window_bytes = 0;       // of samples on their way
+  // By how much one more byte of cache shortens an epoch.
+  double price_s_per_byte = 0;
+  PaperPlan paper;
+
+  bool operator==(const CachePlan&) const = default;
+};
+
 struct Plan {
   PlanOptions options;
   std::string data, pipeline, fingerprint, source_identity;
@@ -127,15 +177,18 @@ struct Plan {
   std::vector<RefusedCodec> refused;
   std::vector<ResourceUse> resources;
   std::vector<WhatIf> what_if;
-  std::vector<std::string> reason;  // sentences
-  std::vector<std::string> notes;   // what the prediction does not know
+  std::optional<CachePlan> cache = {};  // with Policy::kSeneca
+  std::vector<std::string> reason;      // sentences
+  std::vector<std::string> notes;       // what the prediction does not know
 
   bool operator==(const Plan&) const = default;
 };
 
 // The strategy that finishes all epochs soonest (with prices: cheapest) within disk and memory;
-// within one percent of it, the simplest. Throws Error(kInvalidArgument) for options that make no
-// sense and for a profile whose columns do not fit together.
+// within one percent of it, the simplest. With kSeneca, the split that gives all jobs together the
+// most samples per second: `choice` has its largest form, `cache` all of it. Throws
+// Error(kInvalidArgument) for options that make no sense and for a profile whose columns do not fit
+// together.
 Plan make_plan(const Profile& profile, const PlanOptions& options = {});
 
 // "store at 'resize', zstd:1, in the page cache"

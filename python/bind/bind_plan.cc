@@ -16,7 +16,10 @@ namespace {
 Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs,
           std::optional<std::uint64_t> disk, std::optional<std::uint64_t> memory,
           std::optional<int> threads, std::optional<double> consumer, const std::string& page_cache,
-          std::optional<std::tuple<double, double, double>> prices) {
+          std::optional<std::tuple<double, double, double>> prices, int jobs, bool same_seed,
+          const std::string& split, std::optional<double> storage_rate,
+          std::optional<double> cache_rate, std::optional<double> link_rate,
+          std::optional<std::int64_t> window) {
   PlanOptions options;
   options.policy = policy_named(policy);
   options.epochs = epochs;
@@ -29,6 +32,13 @@ Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs
     const auto& [disk_gb_month, core_hour, months] = *prices;
     options.prices = Prices{disk_gb_month, core_hour, months};
   }
+  options.jobs = jobs;
+  options.same_seed = same_seed;
+  options.split = split;
+  options.storage_bytes_per_s = storage_rate;
+  options.cache_bytes_per_s = cache_rate;
+  options.link_bytes_per_s = link_rate;
+  options.window_samples = window;
   const nb::gil_scoped_release released;
   return make_plan(profile, options);
 }
@@ -47,7 +57,9 @@ void bind_plan(nb::module_& m) {
           nb::arg("rows").none());
   m.def("make_plan", &made, nb::arg("profile"), nb::arg("policy"), nb::arg("epochs"),
         nb::arg("disk").none(), nb::arg("memory").none(), nb::arg("threads").none(),
-        nb::arg("consumer").none(), nb::arg("page_cache"), nb::arg("prices").none());
+        nb::arg("consumer").none(), nb::arg("page_cache"), nb::arg("prices").none(),
+        nb::arg("jobs"), nb::arg("same_seed"), nb::arg("split"), nb::arg("storage_rate").none(),
+        nb::arg("cache_rate").none(), nb::arg("link_rate").none(), nb::arg("window").none());
 }
 
 }  // namespace cutwater::python

@@ -29,4 +29,9 @@ NB_MODULE(_core, m) {
       },
       nanobind::arg("what"), nanobind::arg("text"), nanobind::arg("least") = 1,
       "Number of bytes that a size such as '8GiB' stands for.");
+  m.def(
+      "parse_rate",
+      [](const char* what, const char* text) { return cutwater::parse_rate(what, text); },
+      nanobind::arg("what"), nanobind::arg("text"),
+      "Bytes per second that a rate such as '250MB/s' or '10Gb/s' stands for.");
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans: which cut to prepare once, in which codec and where, decided from a profile."""
+"""Plans: which cut to prepare once, in which codec and where, or what to keep in a cache that jobs share."""
 
 from __future__ import annotations
 
@@ -55,10 +55,17 @@ class Plan:
         return f"<cutwater.Plan: {choice['place']} at {choice['cut_name']!r}, {choice['codec']}>"
 
 
+def _rate(name: str, value: float | str | None) -> float | None:
+    """Bytes per second, also from text such as "250MB/s"."""
+    if value is None:
+        return None
+    return _core.parse_rate(name, value) if isinstance(value, str) else float(value)
+
+
 def plan(
     profile: Profile | PathLike,
     *,
-    policy: Literal["auto", "none", "presto"] = "auto",
+    policy: Literal["auto", "none", "presto", "seneca"] = "auto",
     epochs: int = 10,
     cache: int | str | None = None,
     disk: int | str | None = None,
@@ -68,20 +75,36 @@ def plan(
     price_disk: float | None = None,
     price_core_hour: float | None = None,
     months: float | None = None,
+    jobs: int = 1,
+    same_seed: bool = False,
+    split: str = "",
+    storage_rate: float | str | None = None,
+    cache_rate: float | str | None = None,
+    link_rate: float | str | None = None,
+    window: int | None = None,
 ) -> Plan:
     """Decides which cut to prepare once, in which codec and where, so that all epochs are finished soonest.
 
     profile: a Profile, or the folder of one.
-    policy: "none" prepares nothing; "presto" prepares one cut of all samples; "auto" is the best of them.
+    policy: "none" prepares nothing; "presto" prepares one cut of all samples; "auto" is the best of them. "seneca"
+        divides one cache among forms, for jobs that share it.
     epochs: that training will take.
     cache: memory for caches, the page cache included, in bytes or as "64GB"; no limit if not given.
     disk: for a store, likewise.
     num_workers: threads; the profile's if not given.
-    consumer: samples per second that training can take.
+    consumer: samples per second that training can take; with jobs, each of them.
     page_cache: it holds what "fits" the memory, is "warm" with all data from the start, or stays "cold".
     price_disk, price_core_hour: money for a GB on disk and a month, and for a core and an hour: with one of them,
         the choice is the cheapest instead of the fastest.
     months: that a store is kept; 1 if not given.
+
+    With policy="seneca" alone:
+    jobs: that go through the data set at the same time and share the cache.
+    same_seed: they draw alike, so that fresh forms can be handed on.
+    split: predict this one, such as "source=0.3,decode=0.7"; the best if not given.
+    storage_rate, cache_rate, link_rate: bytes per second, or "250MB/s": at which misses are read; to and from the
+        cache; of both together. The profile's rate of cold reads, and no bounds, if not given.
+    window: samples on their way from the job that made them to the others.
     """
     if not isinstance(profile, (Profile, str, os.PathLike)):
         raise WrongType(f"profile must be a cutwater.Profile or the folder of one, got {type(profile).__name__}")
@@ -102,5 +125,12 @@ def plan(
             None if consumer is None else float(consumer),
             page_cache,
             prices,
+            whole_number("jobs", jobs, 1, 1024),
+            bool(same_seed),
+            split,
+            _rate("storage_rate", storage_rate),
+            _rate("cache_rate", cache_rate),
+            _rate("link_rate", link_rate),
+            None if window is None else whole_number("window", window, 1, 2**62),
         )
     )

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cache/test_daemon.h"
+#include "cache/test_redis.h"
 #include "cutwater/cache.h"
 
 namespace cutwater {
@@ -20,6 +21,14 @@ using Bytes = std::vector<std::uint8_t>;
 struct BackEnd {
   const char* name;
   std::shared_ptr<Cache> (*make)(std::size_t limit);
+  // It counts its own bytes, against a limit of its own, and what jobs have yet to see stays. A
+  // Redis server counts all that it needs, its connections included, a value only when it is there,
+  // and evicts by rules of its own.
+  bool keeps_books = true;
+  // What it needs and this machine may not have.
+  const char* program = nullptr;
+  // Of several servers, one is full before the others are: then a value may find room or not.
+  bool is_many = false;
 };
 
 // With a daemon of its own, in a thread.
@@ -34,11 +43,33 @@ inline std::shared_ptr<Cache> served_cache(std::size_t limit) {
           }};
 }
 
-inline const BackEnd kBackEnds[] = {{"memory", memory_cache}, {"shared", served_cache}};
+// One server for all tests, empty at the beginning of each.
+inline std::shared_ptr<Cache> redis_with_room(std::size_t limit) {
+  static redis::TestServer server;
+  server.set_room(limit);
+  return redis_cache(server.url());
+}
+inline std::shared_ptr<Cache> redis_cluster_with_room(std::size_t limit) {
+  static redis::TestCluster cluster;
+  cluster.set_room(limit);
+  return redis_cache(cluster.url());
+}
+
+inline const BackEnd kBackEnds[] = {
+    {"memory", memory_cache},
+    {"shared", served_cache},
+    {"redis", redis_with_room, false, "redis-server"},
+    {"redis_cluster", redis_cluster_with_room, false, "redis-server", true}};
 
 // Runs once for each of them.
 class CacheContract : public testing::TestWithParam<BackEnd> {
  protected:
+  void SetUp() override {
+    const char* const program = GetParam().program;
+    if (program != nullptr && !redis::is_program(program))
+      GTEST_SKIP() << program << " is not installed: tools/bootstrap.sh test installs it";
+  }
+  static bool keeps_books() { return GetParam().keeps_books; }
   static std::shared_ptr<Cache> make(std::size_t limit) { return GetParam().make(limit); }
 };
 

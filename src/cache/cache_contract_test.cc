@@ -55,9 +55,11 @@ TEST_P(CacheContract, AFullCacheRefusesAndKeepsWhatItHas) {
   SampleId kept = 0;
   while (put(*cache, key_of(kept), bytes_of(kept, 10'000))) ++kept;
   EXPECT_GE(kept, 95);  // of 104 that would be without anything beside them
-  EXPECT_FALSE(cache->has_room(10'000));
-  EXPECT_LE(cache->stats().bytes, kMiB);
-  EXPECT_EQ(cache->stats().limit, kMiB);
+  EXPECT_EQ(cache->has_room(10'000), GetParam().is_many);
+  if (keeps_books()) {
+    EXPECT_LE(cache->stats().bytes, kMiB);
+    EXPECT_EQ(cache->stats().limit, kMiB);
+  }
   EXPECT_EQ(cache->stats().entries, kept);
   for (SampleId id = 0; id < kept; ++id) EXPECT_EQ(got(*cache, key_of(id)), bytes_of(id, 10'000));
   EXPECT_FALSE(cache->get(key_of(kept)));
@@ -78,7 +80,9 @@ TEST_P(CacheContract, ACacheOfHardlyAnythingRefuses) {
     const auto cache = make(limit);
     EXPECT_FALSE(put(*cache, key_of(1), bytes_of(1, 100)));
     EXPECT_FALSE(cache->get(key_of(1)));
-    EXPECT_LE(cache->stats().bytes, limit);
+    if (keeps_books()) {
+      EXPECT_LE(cache->stats().bytes, limit);
+    }
   }
 }
 

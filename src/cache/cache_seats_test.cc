@@ -17,8 +17,9 @@ class CacheSeats : public CacheContract {
   static constexpr std::size_t kSize = 10'000;
 
   void SetUp() override {
+    if (!keeps_books()) GTEST_SKIP() << "its server evicts by rules of its own";
     cache_ = make(kMiB);
-    if (!cache_->seat(offer("first"))) GTEST_SKIP() << "this back end knows no jobs";
+    ASSERT_TRUE(cache_->seat(offer("first")));
   }
   static JobOffer offer(std::string name, std::uint64_t data = kData) {
     return {std::move(name), data, kSamples, {kForm, 5}};
@@ -79,8 +80,10 @@ TEST_P(CacheSeats, WhoMakesAValueDoesNotWantItAnyMore) {
 TEST_P(CacheSeats, WhatSavesMoreDrivesOutWhatSavesLess) {
   const SampleId count = fill();
   EXPECT_FALSE(put_one(count, 0, 1.1));
-  for (SampleId id = count; id < 2 * count; ++id) EXPECT_TRUE(put_one(id, 0, 10)) << id;
-  EXPECT_FALSE(put_one(2 * count, 0, 10));
+  // Not all values need be looked at each time, but all in the end.
+  for (SampleId id = count; id < 2 * count; ++id)
+    EXPECT_TRUE(put_one(id, 0, 10) || put_one(id, 0, 10)) << id;
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(put_one(2 * count, 0, 10));
   for (SampleId id = 0; id < count; ++id) EXPECT_FALSE(has(id));
 }
 

@@ -35,7 +35,7 @@ std::optional<Keeper::Place> Keeper::reserve(int client, const CacheKey& key, st
   // A fresh value that none of the jobs there can use. (Where no job sits, nobody knows.)
   if (worth <= 0 && somebody_sits_at(key.data)) return refuse();
   const std::uint64_t taken = arena_.rounded(size);
-  const std::uint32_t owner = owners_[static_cast<std::size_t>(client)];
+  const std::uint32_t owner = *owners_[static_cast<std::size_t>(client)];
   if (!within_quota(owner, taken)) return refuse();
   const std::optional<Number> number = free_way(key, worth / static_cast<double>(taken));
   const std::optional<std::uint64_t> offset = number ? room(taken, worth) : std::nullopt;

@@ -127,6 +127,7 @@ class Keeper {
   std::optional<Number> find(const CacheKey& key) const;
   std::optional<Number> free_way(const CacheKey& key, double density);
   std::optional<std::uint64_t> room(std::uint64_t size, double worth);
+  std::optional<std::uint64_t> room_for_seen_bits(std::uint64_t size);
   std::optional<std::uint64_t> allocate(std::uint64_t size);
   std::optional<Place> refuse();
   bool within_quota(std::uint32_t owner, std::uint64_t bytes) const;
@@ -144,8 +145,8 @@ class Keeper {
   std::vector<Value> values_;  // by number: the place in the index
   std::unordered_map<std::uint64_t, Reservation> reservations_;
   std::uint64_t next_token_ = 1;
-  std::vector<std::uint32_t> owners_;             // by client
-  std::map<std::uint32_t, OwnerUse> owner_uses_;  // by owner
+  std::vector<std::optional<std::uint32_t>> owners_;  // by client; nothing: it is not open
+  std::map<std::uint32_t, OwnerUse> owner_uses_;      // by owner
   std::vector<Seat> seats_;
   std::vector<Piece> parked_;  // of values that are gone, but were held when last looked at
   std::int64_t fresh_ = 0;     // fresh values

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeper, clients and jobs: who is there, and what each leaves behind.
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "cache/keeper.h"
@@ -35,6 +34,7 @@ void Keeper::close_client(int client) {
   record.unpinned.store(0);
   record.pins_high.store(0);
   record.open.store(0);
+  owners_[static_cast<std::size_t>(client)].reset();
   reclaim();
 }
 
@@ -71,9 +71,7 @@ int Keeper::join(int client, const JobOffer& offer) {
   const auto free = std::ranges::find(seats_, -1, &Seat::client);
   if (free == seats_.end()) return -1;
   const std::uint64_t size = seen_words(offer.samples) * sizeof(Word);
-  // Worth more than any values: without it nobody knows what they are worth.
-  const std::optional<std::uint64_t> offset =
-      room(arena_.rounded(size), std::numeric_limits<double>::infinity());
+  const std::optional<std::uint64_t> offset = room_for_seen_bits(size);
   write_books();
   if (!offset) return -1;
   *free = {client, offer, {*offset, size}};
@@ -93,6 +91,28 @@ int Keeper::join(int client, const JobOffer& offer) {
   std::copy_n(offer.name.begin(), length, record.name.begin());
   record.taken.store(static_cast<std::uint64_t>(client) + 1);
   return number;
+}
+
+// Worth more than values: without it nobody knows what they are worth. Those that make way do so in
+// the order in which they lie, so that their places join; not more than a part of them.
+std::optional<std::uint64_t> Keeper::room_for_seen_bits(std::uint64_t size) {
+  constexpr std::uint64_t kLargestPart = 4, kMostPerByte = 4;
+  const Shape& shape = segment_->shape();
+  if (size > (shape.end() - shape.arena_at()) / kLargestPart) return std::nullopt;
+  if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
+  std::vector<std::pair<std::uint64_t, Number>> places;
+  for (Number number = 0; number < values_.size(); ++number)
+    if (residents_.contains(number)) places.emplace_back(values_[number].offset, number);
+  std::ranges::sort(places);
+  std::uint64_t gone = 0;
+  for (const auto& [place, number] : places) {
+    gone += arena_.rounded(values_[number].size);
+    evict(number);
+    reclaim();
+    if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
+    if (gone > kMostPerByte * size) break;
+  }
+  return std::nullopt;
 }
 
 bool Keeper::leave(int client, int seat) {
@@ -130,7 +150,7 @@ std::vector<Keeper::Job> Keeper::jobs() const {
 
 bool Keeper::open(int client) const {
   return client >= 0 && client < static_cast<int>(segment_->shape().clients) &&
-         segment_->client(client).open.load() != 0;
+         owners_[static_cast<std::size_t>(client)].has_value();
 }
 
 bool Keeper::somebody_sits_at(std::uint64_t data) const {

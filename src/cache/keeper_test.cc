@@ -202,13 +202,17 @@ TEST(Keeper, ClientsAndSeatsAreAsManyAsTheShapeHas) {
   EXPECT_EQ(keeper.jobs()[5].name.size(), 200u);
 }
 
+// Many small values for one large piece: those that lie side by side.
 TEST(Keeper, SeenBitsDriveOutValues) {
-  Bench bench(Segment::anonymous(kMiB));
+  Bench bench(Segment::anonymous(16 * kMiB));
   for (SampleId sample = 0; bench.put(key(sample), 10'000);) ++sample;
-  const int seat = bench.keeper.join(bench.client, {"job", 1, 1'000'000, {1}});
+  const int seat = bench.keeper.join(bench.client, {"job", 1, 10'000'000, {1}});
   ASSERT_GE(seat, 0);
-  EXPECT_GE(bench.keeper.stats().evicted, 13);
-  EXPECT_LE(bench.keeper.stats().bytes, kMiB);
+  EXPECT_GE(bench.keeper.stats().evicted, 123);
+  EXPECT_LE(bench.keeper.stats().evicted, 130);
+  EXPECT_LE(bench.keeper.stats().bytes, 16 * kMiB);
+  EXPECT_EQ(bench.keeper.join(bench.client, {"job", 1, 40'000'000, {1}}), -1)
+      << "more than a quarter for seen bits alone";
   EXPECT_TRUE(bench.keeper.leave(bench.client, seat));
 }
 

@@ -4,24 +4,41 @@
 #include <algorithm>
 
 namespace cutwater::cache {
+namespace {
+
+// Numbers that follow one another become such that do not (the finisher of SplitMix64).
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x + 1) * 0x9e3779b97f4a7c15U;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebU;
+  return x ^ x >> 31;
+}
+
+}  // namespace
 
 void Residents::add(Number number, std::uint64_t bytes, double seconds) {
   if (number >= values_.size()) values_.resize(std::size_t{number} + 1);
-  values_[number] = {std::max<std::uint64_t>(bytes, 1), static_cast<float>(seconds), newest_,
-                     kNone};
-  (newest_ == kNone ? oldest_ : values_[newest_].newer) = number;
-  newest_ = number;
-  ++size_;
+  values_[number] = {std::max<std::uint64_t>(bytes, 1), static_cast<float>(seconds), 0};
+  there_.push_back(number);
+  move(number, there_.size() - 1);
 }
 
 void Residents::remove(Number number) {
-  const Value value = values_[number];
-  (value.older == kNone ? oldest_ : values_[value.older].newer) = value.newer;
-  (value.newer == kNone ? newest_ : values_[value.newer].older) = value.older;
-  for (Number* const hand : {&hand_, &sweep_hand_})
-    if (*hand == number) *hand = value.newer;
+  // Another takes its place: of those that were swept, and then of those that were not.
+  std::size_t place = values_[number].place;
+  if (place < swept_) {
+    --swept_;
+    move(there_[swept_], place);
+    place = swept_;
+  }
+  move(there_.back(), place);
+  there_.pop_back();
   values_[number] = {};
-  --size_;
+}
+
+void Residents::move(Number number, std::size_t place) {
+  there_[place] = number;
+  values_[number].place = static_cast<Number>(place);
 }
 
 double Residents::worth_of(double seconds, double uses) {
@@ -44,8 +61,9 @@ void Residents::consider(Number number, Least& least) const {
 
 std::optional<Residents::Number> Residents::victim(double density) {
   Least least{std::nullopt, kClearlyLess * density};
-  const auto look = static_cast<int>(std::min<std::size_t>(size_, kLook));
-  for (int i = 0; i < look && least.bound > 0; ++i) consider(step(hand_), least);
+  if (there_.size() <= kLook) return victim_among(there_, density);
+  for (int i = 0; i < kLook && least.bound > 0; ++i)
+    consider(there_[mixed(looks_++) % there_.size()], least);
   return least.number;
 }
 
@@ -57,18 +75,13 @@ std::optional<Residents::Number> Residents::victim_among(const std::vector<Numbe
 }
 
 std::optional<Residents::Number> Residents::next_useless(std::size_t& look) {
-  for (look = std::min(look, size_); look > 0;) {
+  for (look = std::min(look, there_.size()); look > 0;) {
     --look;
-    const Number number = step(sweep_hand_);
+    if (swept_ >= there_.size()) swept_ = 0;
+    const Number number = there_[swept_++];
     if (uses_(number) <= 0) return number;
   }
   return std::nullopt;
-}
-
-Residents::Number Residents::step(Number& hand) {
-  const Number at = hand == kNone ? oldest_ : hand;
-  hand = values_[at].newer;
-  return at;
 }
 
 }  // namespace cutwater::cache

@@ -29,40 +29,40 @@ class Residents {
 
   explicit Residents(Uses uses) : uses_(std::move(uses)) {}
 
-  // REQUIRES: it is not there. The newest.
+  // REQUIRES: it is not there.
   void add(Number number, std::uint64_t bytes, double seconds);
   // REQUIRES: it is there.
   void remove(Number number);
   bool contains(Number number) const {
     return number < values_.size() && values_[number].bytes != 0;
   }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return there_.size(); }
 
   double worth(Number number) const;
   double density(Number number) const;
   static double worth_of(double seconds, double uses);
 
-  // One that should make way for a value of `density`: of the next kLook from a hand that goes
-  // round from the oldest to the newest, the first that is worth nothing, else the least dense, if
-  // that is clearly below. It stays until it is removed.
+  // One that should make way for a value of `density`: of kLook from anywhere, the first that is
+  // worth nothing, else the least dense, if that is clearly below. It stays until it is removed.
+  // Values of one age are alike, because jobs go through them together: neighbours would often be
+  // all still wanted while those of another age have been seen by everybody.
   std::optional<Number> victim(double density);
   // The same choice, among these.
   std::optional<Number> victim_among(const std::vector<Number>& numbers, double density) const;
 
-  // The next that is worth nothing, of `look` from another hand; `look` says how many of them it
-  // has not looked at yet.
+  // The next that is worth nothing, of `look` from a hand that goes round; `look` says how many of
+  // them it has not looked at yet.
   std::optional<Number> next_useless(std::size_t& look);
 
  private:
-  static constexpr Number kNone = ~Number{0};
   struct Value {
     std::uint64_t bytes = 0;  // 0: not there
     float seconds = 0;
-    Number older = kNone, newer = kNone;
+    Number place = 0;  // in there_
   };
 
  public:
-  static constexpr std::size_t kBytesEach = sizeof(Value);
+  static constexpr std::size_t kBytesEach = sizeof(Value) + sizeof(Number);
 
  private:
   struct Least {
@@ -70,12 +70,13 @@ class Residents {
     double bound;  // what the next must be below
   };
   void consider(Number number, Least& least) const;
-  Number step(Number& hand);  // what the hand stood at; it goes on to the next
+  void move(Number number, std::size_t place);
 
   Uses uses_;
-  std::vector<Value> values_;  // by number, linked by age
-  Number oldest_ = kNone, newest_ = kNone, hand_ = kNone, sweep_hand_ = kNone;
-  std::size_t size_ = 0;
+  std::vector<Value> values_;  // by number
+  std::vector<Number> there_;
+  std::size_t swept_ = 0;  // of there_: looked at in this round of the sweep
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace cutwater::cache

@@ -3,8 +3,8 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,6 +29,12 @@ using Clock = std::chrono::steady_clock;
 
 std::string words_of(const Peer& peer) {
   return "process " + std::to_string(peer.pid) + " of user " + std::to_string(peer.uid);
+}
+
+// Readable when the process has ended; -1: this system has none, or the process is of a world that
+// this one does not see.
+int descriptor_of(pid_t process) {
+  return process > 0 ? static_cast<int>(syscall(SYS_pidfd_open, process, 0)) : -1;
 }
 
 }  // namespace
@@ -121,7 +127,7 @@ class Server::Impl {
       return;
     }
     const std::uint64_t number = next_client_++;
-    Descriptor process(peer.pid > 0 ? pidfd_open(peer.pid, 0) : -1);
+    Descriptor process(descriptor_of(peer.pid));
     const auto place =
         clients_.try_emplace(number, std::move(socket), std::move(process), desk_, peer);
     Client& client = place.first->second;

@@ -89,6 +89,15 @@ double money_of(const Prices& prices, double disk_bytes, double seconds, double 
          seconds / 3600 * threads * prices.core_hour;
 }
 
+void set_break_even(Strategy& s, const Strategy& unprepared) {
+  const double more = s.build_s + s.first_epoch_s - unprepared.first_epoch_s;
+  const double saved = unprepared.epoch_s - s.epoch_s;
+  if (more < 0)
+    s.break_even_epochs = 1;
+  else if (saved > 0 && more / saved < kMostEpochs)
+    s.break_even_epochs = 2 + static_cast<std::int64_t>(std::floor(more / saved));
+}
+
 double Load::longest() const { return *std::max_element(seconds.begin(), seconds.end()); }
 
 std::string_view Load::bound_by() const {

@@ -11,6 +11,8 @@
 
 namespace cutwater {
 
+constexpr double kMostEpochs = 1'000'000;  // of a plan; the search for another choice ends there
+
 // What a plan may use. Rates of zero: not known, or no bound.
 struct Circumstances {
   double epochs = 1;
@@ -78,5 +80,8 @@ class CostModel {
   double samples_ = 0, engine_s_ = 0, fresh_memory_bytes_per_s_ = 0;
   bool reads_files_ = true;
 };
+
+// break_even_epochs.
+void set_break_even(Strategy& strategy, const Strategy& unprepared);
 
 }  // namespace cutwater

@@ -9,6 +9,7 @@
 
 #include "cutwater/error.h"
 #include "cutwater/param.h"
+#include "plan/cache_plan.h"
 #include "plan/cost_model.h"
 #include "plan/plan_text.h"
 
@@ -16,9 +17,9 @@ namespace cutwater {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-constexpr double kTie = 0.01;              // as good as equal: the simpler one is taken
-constexpr double kMostEpochs = 1'000'000;  // of a plan; the search for another choice ends there
-constexpr double kMore = 1.1;              // of a resource, to price it
+constexpr double kTie = 0.01;  // as good as equal: the simpler one is taken
+constexpr int kMostJobs = 1024;
+constexpr double kMore = 1.1;  // of a resource, to price it
 
 struct Ranking {
   Strategy unprepared;
@@ -55,6 +56,22 @@ void check(const PlanOptions& options) {
     refuse("threads must be at least 1", Value{std::int64_t{*options.threads}});
   if (const auto& rate = options.consumer_samples_per_s; rate && !(*rate > 0 && *rate < kUnlimited))
     refuse("the consumer's samples per second must be positive", Value{*rate});
+  if (options.jobs < 1 || options.jobs > kMostJobs)
+    refuse("jobs must be in 1..1024", Value{std::int64_t{options.jobs}});
+  if (options.window_samples && *options.window_samples < 1)
+    refuse("the window must be at least 1 sample", Value{*options.window_samples});
+  for (const auto& [name, rate] : {std::pair{"the storage's", options.storage_bytes_per_s},
+                                   {"the cache's", options.cache_bytes_per_s},
+                                   {"the link's", options.link_bytes_per_s}})
+    if (rate && !(*rate > 0 && *rate < kUnlimited))
+      refuse(std::string(name) + " bytes per second must be positive", Value{*rate});
+  const bool shared = options.jobs > 1 || options.same_seed || options.storage_bytes_per_s ||
+                      options.cache_bytes_per_s || options.link_bytes_per_s ||
+                      options.window_samples || !options.split.empty();
+  if (shared && options.policy != Policy::kSeneca)
+    throw Error(Code::kInvalidArgument,
+                "jobs, their split, their seed, rates and a window go with policy seneca, got " +
+                    std::string(name_of(options.policy)));
   if (options.prices) {
     const Prices& p = *options.prices;
     for (const auto& [name, price] : {std::pair{"the price of disk", p.disk_gb_month},
@@ -76,15 +93,6 @@ auto simplicity(const Strategy& s) {
       s.place == Place::kStore, s.place == Place::kMemory,
       percents(s.disk_bytes),   s.place == Place::kMemory ? percents(s.memory_bytes) : 0L,
       !s.codec.is_none(),       !s.page_cache};
-}
-
-void set_break_even(Strategy& s, const Strategy& unprepared) {
-  const double more = s.build_s + s.first_epoch_s - unprepared.first_epoch_s;
-  const double saved = unprepared.epoch_s - s.epoch_s;
-  if (more < 0)
-    s.break_even_epochs = 1;
-  else if (saved > 0 && more / saved < kMostEpochs)
-    s.break_even_epochs = 2 + static_cast<std::int64_t>(std::floor(more / saved));
 }
 
 bool shrinks(const CutMeans& cut, const VariantMeans& variant) {
@@ -280,6 +288,7 @@ std::vector<RefusedCodec> refused_codecs(const CostModel& model) {
 
 Plan make_plan(const Profile& profile, const PlanOptions& options) {
   check(options);
+  if (options.policy == Policy::kSeneca) return make_cache_plan(profile, options);
   const CostModel model(profile);
   const Circumstances base = circumstances(profile, options);
   const Planner planner(model, options.policy, base);

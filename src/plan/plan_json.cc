@@ -75,6 +75,61 @@ Strategy strategy_of(const ordered_json& json) {
   return s;
 }
 
+ordered_json json_of(const Plan& plan, const CachePlan& cache) {
+  ordered_json forms = ordered_json::array();
+  for (const CacheForm& f : cache.forms)
+    forms.push_back({{"cut", f.cut},
+                     {"cut_name", f.cut_name},
+                     {"codec", to_string(f.codec)},
+                     {"samples_share", f.samples_share},
+                     {"resident_share", f.resident_share},
+                     {"bytes", f.bytes},
+                     {"bytes_share", f.bytes_share}});
+  return {{"jobs", plan.options.jobs},
+          {"cache_bytes", or_null(plan.options.memory_bytes)},
+          {"split", cache.split},
+          {"forms", std::move(forms)},
+          {"fresh", cache.fresh},
+          {"hit_rate", cache.hit_rate},
+          {"samples_per_s", cache.samples_per_s},
+          {"per_job", cache.per_job},
+          {"first_epoch_samples_per_s", cache.first_epoch_samples_per_s},
+          {"per_sample_choice", cache.per_sample_choice},
+          {"bound_by", plan.choice.bound_by},
+          {"window_bytes", cache.window_bytes},
+          {"price_s_per_byte", cache.price_s_per_byte},
+          {"paper",
+           {{"encoded", cache.paper.encoded},
+            {"decoded", cache.paper.decoded},
+            {"augmented", cache.paper.augmented},
+            {"samples_per_s", cache.paper.samples_per_s},
+            {"by_our_model", cache.paper.by_our_model}}}};
+}
+
+CachePlan cache_of(const ordered_json& json) {
+  CachePlan cache;
+  json.at("split").get_to(cache.split);
+  for (const ordered_json& one : json.at("forms"))
+    cache.forms.push_back({one.at("cut").get<Cut>(), one.at("cut_name").get<std::string>(),
+                           codec_named(one.at("codec").get<std::string>()),
+                           one.at("samples_share").get<double>(),
+                           one.at("resident_share").get<double>(), one.at("bytes").get<double>(),
+                           one.at("bytes_share").get<double>()});
+  json.at("fresh").get_to(cache.fresh);
+  json.at("hit_rate").get_to(cache.hit_rate);
+  json.at("samples_per_s").get_to(cache.samples_per_s);
+  json.at("per_job").get_to(cache.per_job);
+  json.at("first_epoch_samples_per_s").get_to(cache.first_epoch_samples_per_s);
+  json.at("per_sample_choice").get_to(cache.per_sample_choice);
+  json.at("window_bytes").get_to(cache.window_bytes);
+  json.at("price_s_per_byte").get_to(cache.price_s_per_byte);
+  const ordered_json& paper = json.at("paper");
+  cache.paper = {paper.at("encoded").get<double>(), paper.at("decoded").get<double>(),
+                 paper.at("augmented").get<double>(), paper.at("samples_per_s").get<double>(),
+                 paper.at("by_our_model").get<double>()};
+  return cache;
+}
+
 ordered_json json_of(const PlanOptions& o) {
   ordered_json json = {{"disk_bytes", or_null(o.disk_bytes)},
                        {"memory_bytes", or_null(o.memory_bytes)},
@@ -86,6 +141,14 @@ ordered_json json_of(const PlanOptions& o) {
     json["prices"] = {{"disk_gb_month", o.prices->disk_gb_month},
                       {"core_hour", o.prices->core_hour},
                       {"months", o.prices->months}};
+  if (o.policy != Policy::kSeneca) return json;
+  json["jobs"] = o.jobs;
+  json["same_seed"] = o.same_seed;
+  json["storage_bytes_per_s"] = or_null(o.storage_bytes_per_s);
+  json["cache_bytes_per_s"] = or_null(o.cache_bytes_per_s);
+  json["link_bytes_per_s"] = or_null(o.link_bytes_per_s);
+  json["window_samples"] = or_null(o.window_samples);
+  json["split"] = o.split;
   return json;
 }
 
@@ -99,6 +162,13 @@ PlanOptions options_of(const ordered_json& json) {
   if (const ordered_json& prices = json.at("prices"); !prices.is_null())
     o.prices = Prices{prices.at("disk_gb_month").get<double>(),
                       prices.at("core_hour").get<double>(), prices.at("months").get<double>()};
+  o.jobs = json.value("jobs", 1);
+  o.same_seed = json.value("same_seed", false);
+  o.storage_bytes_per_s = optional_at<double>(json, "storage_bytes_per_s");
+  o.cache_bytes_per_s = optional_at<double>(json, "cache_bytes_per_s");
+  o.link_bytes_per_s = optional_at<double>(json, "link_bytes_per_s");
+  o.window_samples = optional_at<std::int64_t>(json, "window_samples");
+  o.split = json.value("split", std::string());
   return o;
 }
 
@@ -125,6 +195,7 @@ Plan plan_of(const ordered_json& json) {
   for (const ordered_json& one : json.at("what_if"))
     plan.what_if.push_back({one.at("when").get<std::string>(), one.at("choice").get<std::string>(),
                             one.at("total_s").get<double>(), one.at("differs").get<bool>()});
+  if (const auto cache = json.find("cache"); cache != json.end()) plan.cache = cache_of(*cache);
   json.at("reason").get_to(plan.reason);
   json.at("notes").get_to(plan.notes);
   return plan;
@@ -151,6 +222,7 @@ std::string to_json(const Plan& plan) {
                        {"fingerprint", plan.fingerprint},
                        {"source_identity", plan.source_identity},
                        {"samples", plan.samples}};
+  if (plan.cache) json["cache"] = json_of(plan, *plan.cache);
   for (const Strategy& s : plan.alternatives) json["alternatives"].push_back(json_of(s));
   for (const RefusedCodec& r : plan.refused)
     json["refused"].push_back(

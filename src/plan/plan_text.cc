@@ -8,11 +8,12 @@
 #include <cstdio>
 
 #include "cutwater/error.h"
+#include "plan/cache_plan.h"
 
 namespace cutwater {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPolicies = {"auto", "none", "presto"};
+constexpr std::array<std::string_view, 4> kPolicies = {"auto", "none", "presto", "seneca"};
 constexpr std::array<std::string_view, 3> kPlaces = {"none", "store", "memory"};
 constexpr std::array<std::string_view, 3> kResidencies = {"fits", "warm", "cold"};
 
@@ -243,6 +244,7 @@ std::string explain(const Plan& plan, std::size_t rows) {
   std::string text;
   for (const std::string& sentence : plan.reason) text += sentence + "\n";
   text += "\n";
+  if (plan.cache) text += split_table(plan);
   char head[256];
   std::snprintf(head, sizeof head, "%-16s %-15s %-7s %-12s %9s %9s %9s %9s %10s %9s %9s  %-8s %6s",
                 "cut", "codec", "place", "cache", "total", "build", "first", "epoch", "samples/s",

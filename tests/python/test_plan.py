@@ -137,6 +137,50 @@ def test_a_pipeline_that_draws_late_or_not_at_all(photos: Path) -> None:
     assert "draws in its first op" not in nothing.explain()  # there is none
 
 
+def test_jobs_that_share_a_cache(profile: Path, tmp_path: Path) -> None:
+    rates: dict[str, Any] = {"storage_rate": "50MB/s", "cache_rate": 1e10, "link_rate": "80Gb/s", "window": 2}
+    made = cw.plan(profile, policy="seneca", jobs=3, cache="200KB", num_workers=2, same_seed=True, **rates)
+    options = ["--policy", "seneca", "--jobs", 3, "--cache", "200KB", "--threads", 2, "--same-seed", "--window", 2]
+    options += ["--storage-rate", "50MB/s", "--cache-rate", "10GB/s", "--link-rate", "80Gb/s"]
+    # What the command fills in has no part in this policy.
+    from_command = plan_json(profile, *options, "--disk", 0)
+    from_command["budget"]["disk_bytes"] = None
+    assert made.to_dict() == from_command
+    cache = from_command["cache"]
+    assert cache["samples_per_s"] == pytest.approx(3 * cache["per_job"])
+    assert 0 < cache["hit_rate"] <= 1
+    assert sum(form["bytes"] for form in cache["forms"]) <= 200_000 * 1.001
+    assert cache["paper"]["by_our_model"] > 0
+    assert set(from_command["resources"]) == {"cpu", "storage", "cache", "link", "consumer", "memory"}
+    assert f"--split {cache['split']}" in made.explain()
+    # The split that is given is predicted, and no better than the one that was chosen.
+    given = cw.plan(profile, policy="seneca", jobs=3, cache="200KB", num_workers=2, split="source=0.4,decode=0.3")
+    free = cw.plan(profile, policy="seneca", jobs=3, cache="200KB", num_workers=2)
+    assert given.to_dict()["cache"]["split"] == "source=0.4,decode=0.3"
+    assert given.to_dict()["samples_per_s"] <= free.to_dict()["samples_per_s"] * 1.005
+    made.save(tmp_path / "plan.json")
+    assert cw.Plan.load(tmp_path / "plan.json").to_json() == made.to_json()
+    assert command("report", tmp_path / "plan.json", "-o", tmp_path / "report.html").returncode == 0
+
+
+def test_a_machine_in_figures() -> None:
+    figures = ["--samples", 20_000, "--sample-bytes", "100KB", "--decode-rate", 1000, "--augment-rate", 4000]
+    result = command("sim", *figures, "--cache", "2GB", "--jobs", 3, "--split", "decoded=1", "--json")
+    assert (result.returncode, result.stderr) == (0, "")
+    sim = json.loads(result.stdout)
+    assert (sim["issued_twice"], sim["never_issued"], sim["jobs"], sim["samples"]) == (0, 0, 3, 20_000)
+    last = sim["epochs"][-1]
+    assert last["hit_rate"] == pytest.approx(last["predicted_hit_rate"], abs=0.02)
+    assert last["samples_per_s"] == pytest.approx(last["predicted_samples_per_s"], rel=0.05)
+    assert sim["plan"]["policy"] == "seneca"
+    told = command("sim", *figures, "--cache", "2GB", "--jobs", 2, "--scale", 0.1)
+    assert "2000 samples, 2 jobs; issued twice 0, never issued 0" in told.stdout
+    for wrong, says in ((["--speeds", "1,2"], "2 speeds for 1 jobs"), (["--scale", 2], "scale must be above 0")):
+        refused = command("sim", *figures, *wrong)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert says in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -148,6 +192,11 @@ def test_a_pipeline_that_draws_late_or_not_at_all(photos: Path) -> None:
         (["--data", "train"], "--data goes with --measure"),
         (["--measure", 1, "--data", "/nowhere/data"], "/nowhere/data"),
         (["--months", 2], "--months goes with --price-disk or --price-core-hour"),
+        (["--jobs", 2], "go with policy seneca, got auto"),
+        (["--policy", "seneca", "--jobs", 0], "--jobs"),
+        (["--policy", "seneca", "--split", "nothing=1"], "split: there is no stable form 'nothing'"),
+        (["--policy", "seneca", "--storage-rate", "fast"], "--storage-rate must be a rate like 250MB/s or 10Gb/s"),
+        (["--policy", "seneca", "--measure", 1], "--measure goes with the policies auto, none and presto"),
         (["-o", "/nowhere/plan.json"], "cannot write '/nowhere/plan.json': No such file or directory"),
     ],
 )
@@ -164,7 +213,7 @@ def test_what_is_no_profile_or_plan(tmp_path: Path) -> None:
     assert "gone" in result.stderr
     with pytest.raises(cw.WrongType, match=r"profile must be a cutwater\.Profile or the folder of one, got int"):
         cw.plan(3)  # type: ignore[arg-type]
-    with pytest.raises(cw.InvalidArgument, match="policy must be one of auto, none, presto, got 'best'"):
+    with pytest.raises(cw.InvalidArgument, match="policy must be one of auto, none, presto, seneca, got 'best'"):
         cw.plan(cw.profile(cw.memory([b"x"]), samples=1), policy="best")  # type: ignore[arg-type]
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(cw.InvalidArgument, match="this is no plan"):

@@ -120,7 +120,7 @@ def test_stat_ls_and_clear(path: Path) -> None:
             for sample in range(count):
                 assert client.put(sample, bytes(1000), data=data, form=form)
         client.join("tom", 50, data=1, form=2)
-        client.join("\udcff odd", 60, data=2, form=9)  # a byte that is no text
+        client.join("\udcff \x1b[2J odd", 60, data=2, form=9)  # no text, and a terminal would obey it
         now = daemon.ask("stat")
         assert now["entries"] == 12 and now["clients"] == 1
         assert empty["bytes"] + 12 * 1000 < now["bytes"] < empty["bytes"] + 12 * 1024 + 1024

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache in a Redis server or cluster. Callers take one round trip, each on a connection of his
+// own; one thread in the background reaches servers that were out of reach and exchanges what jobs
+// tell each other.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "cache/redis_board.h"
+#include "cache/redis_client.h"
+#include "cache/redis_transfer.h"
+#include "cache/redis_value.h"
+#include "core/mutex.h"
+#include "cutwater/buffer.h"
+#include "cutwater/cache.h"
+
+namespace cutwater {
+namespace {
+
+using namespace redis;
+using namespace std::chrono_literals;
+
+// Memory of values that were let go, kept for the next: fresh pages cost as much as the transfer.
+constexpr std::size_t kIdleBytes = std::size_t{64} << 20;
+constexpr std::chrono::milliseconds kFreshLife = 1h;  // of a form of one draw: no epoch is longer
+
+// What cache and seats share: the client, the board, and the thread that tends them.
+class Core {
+ public:
+  explicit Core(Url url) : client_(std::move(url), [this] { wake(); }), board_(client_) {
+    thread_ = std::thread([this] { tend(); });
+    // The first attempt, so that a server that is there is of use at once.
+    const Deadline deadline = Clock::now() + client_.url().timeout;
+    MutexLock lock(mutex_);
+    while (!has_tried_ && Clock::now() < deadline)
+      (void)changed_.wait_for(mutex_, deadline - Clock::now());
+  }
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  ~Core() {
+    client_.stop();
+    {
+      MutexLock lock(mutex_);
+      is_stopping_ = true;
+      changed_.notify_all();
+    }
+    thread_.join();
+  }
+
+  Client& client() { return client_; }
+  Board& board() { return board_; }
+  BufferPool& pool() { return *pool_; }
+
+  void wake() {
+    MutexLock lock(mutex_);
+    is_woken_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void tend() {
+    for (;;) {
+      Clock::time_point next = client_.mend();
+      if (const auto again = board_.exchange()) next = std::min(next, *again);
+      MutexLock lock(mutex_);
+      has_tried_ = true;
+      changed_.notify_all();
+      while (!is_woken_ && !is_stopping_ && Clock::now() < next)
+        (void)changed_.wait_for(mutex_, next - Clock::now());
+      is_woken_ = false;
+      if (is_stopping_) break;
+    }
+    (void)board_.exchange(true);  // who leaves says so
+  }
+
+  const std::shared_ptr<BufferPool> pool_ = BufferPool::create(kIdleBytes);
+  Mutex mutex_;
+  Condition changed_;
+  bool has_tried_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool is_woken_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool is_stopping_ CUTWATER_GUARDED_BY(mutex_) = false;
+  Client client_;
+  Board board_;
+  std::thread thread_;
+};
+
+class RedisSeat final : public CacheSeat {
+ public:
+  RedisSeat(std::shared_ptr<Core> core, const JobOffer& offer)
+      : core_(std::move(core)), seat_(std::make_shared<Seat>(offer)) {
+    core_->board().add(seat_);
+    core_->wake();
+  }
+  ~RedisSeat() override {
+    core_->board().remove(seat_);
+    core_->wake();
+  }
+
+  std::uint64_t begin_epoch(std::uint64_t draw) override { return seat_->begin_epoch(draw); }
+  void had(std::uint64_t draw, SampleId sample) override { seat_->had(draw, sample); }
+  void arrivals(std::vector<SampleId>& samples) override { seat_->arrivals(samples); }
+  int others() const override { return seat_->others(); }
+  int others_alike() const override { return seat_->others_alike(); }
+  // Asking another machine takes as long as a hit: each makes what it needs.
+  bool start_making(SampleId) override { return true; }
+  void made(SampleId) override {}
+
+ private:
+  const std::shared_ptr<Core> core_;
+  const std::shared_ptr<Seat> seat_;
+};
+
+class RedisCache final : public Cache {
+ public:
+  explicit RedisCache(Url url) : core_(std::make_shared<Core>(std::move(url))) {}
+
+  CacheValue get(const CacheKey& key) override {
+    Fetched fetched;
+    const std::string name = this->name(key);
+    const auto outcome = client().run(slot(key), [&](Connection& link, Deadline deadline) {
+      return fetch(link, name, key, core_->pool(), deadline, fetched);
+    });
+    if (outcome.is_done() && fetched.damaged) drop(key);
+    (fetched.value ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
+    return std::move(fetched.value);
+  }
+
+  bool has_room(std::size_t bytes) const override {
+    if (bytes > ValueHeader::kMostBytes) return false;
+    const auto nodes = client().nodes();
+    return std::ranges::any_of(nodes, [&](const auto& node) { return node->has_room(bytes); });
+  }
+
+  bool put(const CacheKey& key, std::size_t size, double /*seconds*/, const Fill& fill) override {
+    const std::shared_ptr<Node> node = client().node_of(slot(key));
+    if (size > ValueHeader::kMostBytes || node == nullptr || !node->has_room(size)) return refuse();
+    Buffer buffer = core_->pool().allocate(size);
+    fill(buffer.span());
+    Checksum checksum(key);
+    checksum.add(buffer.view());
+    const ValueHeader header{size, client().url().chunk_bytes, checksum.value()};
+    const auto ttl = key.draw == 0 ? client().url().ttl : std::min(client().url().ttl, kFreshLife);
+    const std::string name = this->name(key);
+    Stored stored = Stored::kRefused;
+    const auto outcome = client().run(slot(key), [&](Connection& link, Deadline deadline) {
+      return store(link, name, header, buffer.view(), ttl, deadline, stored);
+    });
+    if (!outcome.is_done()) {
+      if (outcome.node != nullptr) outcome.node->set_refused(outcome.refusal);
+      return refuse();
+    }
+    if (stored != Stored::kKept) return refuse();
+    outcome.node->set_taken(size);
+    if (core_->board().announce(key)) core_->wake();
+    return true;
+  }
+
+  void drop(const CacheKey& key) override {
+    (void)client().run(slot(key), [&](Connection& link, Deadline deadline) {
+      return remove(link, name(key), deadline);
+    });
+  }
+
+  std::unique_ptr<CacheSeat> seat(const JobOffer& offer) override {
+    return std::make_unique<RedisSeat>(core_, offer);
+  }
+
+  bool shared() const override { return true; }
+  std::string trouble() const override { return client().trouble(); }
+
+  // Bytes are all that the servers use, their tables and other users included; entries are keys of
+  // the database but for our own lists, so a value of several chunks counts as several.
+  CacheStats stats() const override {
+    CacheStats stats;
+    const std::vector<Board::List> lists = core_->board().lists();
+    for (const std::shared_ptr<Node>& node : client().nodes()) {
+      std::vector<std::string> ours;
+      for (const Board::List& list : lists)
+        if (client().node_of(list.slot) == node) ours.push_back(list.name);
+      (void)client().run_at(node, [&](Connection& link, Deadline deadline) {
+        node->set_census(census_of(link, deadline, ours));
+        return std::string();
+      });
+      const Census census = node->census();
+      stats.bytes += census.used;
+      stats.limit += census.limit;
+      stats.entries += census.keys;
+      stats.evicted += census.evicted;
+    }
+    stats.hits = hits_;
+    stats.misses = misses_;
+    stats.refused = refused_;
+    return stats;
+  }
+
+ private:
+  Client& client() const { return core_->client(); }
+  std::string name(const CacheKey& key) const { return name_of(client().url().prefix, key); }
+  static std::uint16_t slot(const CacheKey& key) { return slot_of(tag_of(key)); }
+
+  bool refuse() {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+
+  const std::shared_ptr<Core> core_;
+  std::atomic<std::int64_t> hits_{0}, misses_{0}, refused_{0};
+};
+
+}  // namespace
+
+std::shared_ptr<Cache> redis_cache(const std::string& url) {
+  return std::make_shared<RedisCache>(parse_url(url));
+}
+
+}  // namespace cutwater
