@@ -23,7 +23,7 @@ constexpr double kRounding = 1e-9;
 
 FormShare parse_share(const What& what, std::string_view part, const Codec& codec) {
   const std::size_t equals = part.rfind('=');
-  double share = 0;
+  double share = -1;
   const char* const end = part.data() + part.size();
   if (equals == std::string_view::npos ||
       std::from_chars(part.data() + equals + 1, end, share).ptr != end ||
