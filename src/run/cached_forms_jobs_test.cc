@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -316,6 +317,41 @@ TEST(CachedCut, IsALaterOneForManyJobs) {
   EXPECT_EQ(Loader(what, with(cache)).stats().cache->cut, "source");
   cache->others.alike = 63;
   EXPECT_EQ(Loader(what, with(cache)).stats().cache->cut, "pixels");
+}
+
+// Who chooses by the same figures chooses the same.
+TEST(CachedCut, JobsMeasureOnceForAll) {
+  const auto source = test::faulty(kSamples, {});
+  What what = what_of();
+  what.source = source;
+  const auto cache = std::make_shared<ToldCache>(kPlenty, true);
+  const std::string first = Loader(what, with(cache)).stats().cache->why;
+  const std::size_t reads = source->reads().size();
+  EXPECT_GT(reads, 0u);
+  EXPECT_EQ(Loader(what, with(cache)).stats().cache->why, first);
+  EXPECT_EQ(source->reads().size(), reads);
+  EXPECT_EQ(cache->stats().entries, 1);
+  what.pipeline = Pipeline::parse("pixels(9, 9) | jitter", test::test_table());
+  (void)Loader(what, with(cache));
+  EXPECT_GT(source->reads().size(), reads);
+}
+
+TEST(CachedCut, FiguresThatCannotBeAreNotTaken) {
+  const What what = what_of();
+  const CutTrials trials("cache", what, {}, 1e12, true);
+  const std::vector<double> good = trials.numbers();
+  const std::optional<CutTrials> again = CutTrials::from_numbers(what, good);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->choose(kPlenty).why, trials.choose(kPlenty).why);
+  EXPECT_FALSE(CutTrials::from_numbers(what, {}));
+  EXPECT_FALSE(CutTrials::from_numbers(what, std::span(good).first(good.size() - 1)));
+  for (std::size_t i = 0; i < good.size(); ++i)
+    for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN(),
+                               std::numeric_limits<double>::infinity()}) {
+      std::vector<double> bad = good;
+      bad[i] = wrong;
+      EXPECT_FALSE(CutTrials::from_numbers(what, bad));
+    }
 }
 
 TEST(CacheFirst, IsTheFirstKeyThatHasAValue) {
