@@ -298,7 +298,7 @@ LoaderStats Loader::stats() const {
   for (auto& [id, failure] : work.substituted) stats.substituted.push_back(std::move(failure));
   stats.ops = op_times(my.what, my.options.fuse, work.ops);
   if (my.cached) {
-    stats.cache = my.cached->report(work.made_from(From::kCache), stats.reads);
+    stats.cache = my.cached->report(work.keeper, stats.reads);
     stats.cache->seconds = seconds(work.keeper.cache_ns);
   }
   stats.store = my.making ? std::optional(my.making->report()) : my.store_there;
@@ -331,6 +331,7 @@ std::string Loader::cache_trouble() const {
 void Loader::close() {
   if (!impl_->executor.belongs_here()) return;
   impl_->executor.close();
+  if (impl_->cached) impl_->cached->leave();
   if (impl_->making) impl_->making->cancel();
   impl_->learned.save();
 }

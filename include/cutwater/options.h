@@ -69,8 +69,9 @@ struct CacheUse {
 };
 
 // The cache that a text stands for: "2GiB" is a new one in this process, of that size; "shared" and
-// "unix:PATH" that of `cutwater cache serve`. Throws Error(kInvalidArgument) that names what there
-// is; also for a size that is more than the memory that this process may use.
+// "unix:PATH" that of `cutwater cache serve`; "redis://…" and "rediss://…" a Redis server's. Throws
+// Error(kInvalidArgument) that names what there is; also for a size that is more than the memory
+// that this process may use.
 std::shared_ptr<Cache> cache_named(std::string_view text);
 
 // A store of a stable cut: used where it is there, else made as a by-product of the first epoch.

@@ -63,9 +63,7 @@ def _explain_cache(cache: dict[str, Any]) -> list[str]:
         f"at cut {cache['cut']!r}, codec {cache['codec']} ({cache['why']})"
     ]
     if len(cache["by_form"]) > 1:
-        forms = (
-            f"{name!r} {form['entries']} kept, {form['hits']} found" for name, form in cache["by_form"].items()
-        )
+        forms = (f"{name!r} {form['entries']} kept, {form['hits']} found" for name, form in cache["by_form"].items())
         lines.append(f"forms: {'; '.join(forms)}")
     if cache["trouble"]:
         lines.append(f"the cache does not work: {cache['trouble']}")
@@ -181,9 +179,7 @@ class DataLoader:
         if max_errors is not None and on_error != "skip":
             raise InvalidArgument(f"max_errors goes with on_error='skip', not with {on_error!r}")
         if cache is None and any(value is not None for value in (cache_cut, cache_codec, cache_split, job)):
-            raise InvalidArgument(
-                "cache_cut, cache_codec, cache_split and job go with cache=, such as cache='2GiB'"
-            )
+            raise InvalidArgument("cache_cut, cache_codec, cache_split and job go with cache=, such as cache='2GiB'")
         if store is None and (store_cut is not None or store_codec is not None):
             raise InvalidArgument("store_cut and store_codec go with store=, the folder of a store")
         del persistent_workers  # threads always live as long as the loader

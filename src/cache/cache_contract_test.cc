@@ -139,7 +139,7 @@ TEST_P(CacheContract, ManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   const CacheStats stats = cache->stats();
-  EXPECT_EQ(stats.entries, wins);
+  EXPECT_EQ(stats.entries, wins - stats.evicted);  // a full set of the index lets one go
   EXPECT_EQ(stats.hits + stats.misses, kThreads * 4 * kKeys);
   EXPECT_LE(stats.bytes, stats.limit);
   EXPECT_GT(wins, 300);

@@ -2,7 +2,10 @@
 // What every back end of Cache that knows jobs promises them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "cache/cache_contract.h"
@@ -208,6 +211,46 @@ TEST_P(CacheSeats, AJobThatLeavesLeavesNothing) {
   EXPECT_FALSE(has(1, 7));
   EXPECT_EQ(cache_->stats().bytes, before.bytes);
   EXPECT_EQ(cache_->stats().entries, 0);
+}
+
+// Three jobs of two threads each go through their epochs at once, in a cache for a tenth of them.
+TEST_P(CacheSeats, JobsInManyThreads) {
+  std::atomic<int> wrong{0}, hits{0};
+  const auto work = [&](CacheSeat& job, std::uint64_t number, SampleId half) {
+    for (std::uint64_t draw = 1; draw <= 3; ++draw) {
+      if (half == 0) job.begin_epoch(draw);
+      for (SampleId i = 0; i < kSamples / 2; ++i) {
+        const SampleId id =
+            (i * 7 + static_cast<SampleId>(number) * 300) % (kSamples / 2) * 2 + half;
+        const CacheKey key{kData, kForm, id, id % 3 == 0 ? draw : 0};
+        if (const CacheValue value = cache_->get(key)) {
+          ++hits;
+          if (!std::ranges::equal(value.bytes(), bytes_of(id, kSize))) ++wrong;
+        } else if (job.start_making(id)) {
+          if (cache_->has_room(kSize)) put(*cache_, key, bytes_of(id, kSize));
+          job.made(id);
+        }
+        job.had(draw, id);
+        if (i % 50 != 0) continue;
+        for (const SampleId arrived : arrivals(job))
+          if (arrived < 0 || arrived >= kSamples) ++wrong;
+        if (job.others() > 2 || job.others_alike() > job.others()) ++wrong;
+      }
+    }
+  };
+  std::vector<std::unique_ptr<CacheSeat>> jobs;
+  for (int i = 0; i < 3; ++i) jobs.push_back(seat());
+  std::vector<std::thread> threads;
+  for (std::size_t number = 0; number < jobs.size(); ++number)
+    for (const SampleId half : {0, 1})
+      threads.emplace_back([&, number, half] { work(*jobs[number], number, half); });
+  for (std::thread& thread : threads) thread.join();
+  jobs.clear();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(hits, 0);
+  const CacheStats stats = cache_->stats();
+  EXPECT_GT(stats.evicted, 0);
+  EXPECT_LE(stats.bytes, stats.limit);
 }
 
 INSTANTIATE_TEST_SUITE_P(BackEnds, CacheSeats, testing::ValuesIn(kBackEnds),

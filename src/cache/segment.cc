@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <new>
 #include <system_error>
-#include <utility>
 
+#include "cache/descriptor.h"
 #include "core/units.h"
 #include "cutwater/error.h"
 
@@ -42,22 +42,6 @@ int secure_range(int fd, std::uint64_t from, std::uint64_t to) {
   } while (result != 0 && errno == EINTR);
   return result;
 }
-
-// A descriptor that is closed unless it is released.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 }  // namespace
 

@@ -140,17 +140,23 @@ class Server::Impl {
 
   void serve(Clients::iterator client) {
     try {
-      for (int i = 0; i < kPacketsAtOnce; ++i) {
-        const Received received = receive_packet(client->second.socket, room_);
-        if (received.what == Received::What::kNothing) return;
-        if (received.what == Received::What::kGone) break;
-        if (!answer(client->second, received.packet)) break;
-        if (i + 1 == kPacketsAtOnce) return;
-      }
+      if (answered(client->second)) return;
     } catch (const Error& error) {
       log_(words_of(client->second.session.peer()) + " is disconnected: " + error.failure().reason);
     }
     clients_.erase(client);
+  }
+
+  // What it has said by now. False: it has gone. Throws Error where it has to.
+  bool answered(Client& client) {
+    for (int i = 0; i < kPacketsAtOnce; ++i) {
+      const Received received = receive_packet(client.socket, room_);
+      if (received.what == Received::What::kNothing) return true;
+      if (received.what == Received::What::kGone) return false;
+      const Session::Reply reply = client.session.answer(received.packet);
+      if (!send_packet(client.socket, reply.bytes, reply.pass) || reply.last) return false;
+    }
+    return true;
   }
 
   // Its process has ended, though a fork of it may still hold the socket. What it said last counts.
@@ -158,12 +164,6 @@ class Server::Impl {
     const std::uint64_t number = client->first;
     serve(client);
     clients_.erase(number);
-  }
-
-  // False: nobody takes the answer.
-  bool answer(Client& client, std::span<const std::uint8_t> packet) {
-    const Session::Reply reply = client.session.answer(packet);
-    return send_packet(client.socket, reply.bytes, reply.pass) && !reply.last;
   }
 
   const std::function<void(const std::string&)> log_;

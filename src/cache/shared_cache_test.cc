@@ -179,6 +179,7 @@ TEST(SharedCache, AForkDoesNotKeepAKilledJobsConnection) {
 }
 
 TEST(SharedCache, AForkIsAClientOfItsOwn) {
+  if (kSanitized) GTEST_SKIP();
   const TestFolder folder;
   const auto daemon = daemon_process(folder.socket(), kMiB);
   auto cache = shared_cache(folder.socket());
@@ -301,6 +302,7 @@ TEST(SharedCache, AFlippedByteIsFoundAndTheValueMadeAnew) {
 
 // A hit must make no system call: in this mode any but read, write and exit kills the process.
 void expect_no_system_call(Cache& cache) {
+  if (kSanitized) GTEST_SKIP();
   ASSERT_TRUE(put(cache, 1));
   int verdict[2];
   ASSERT_EQ(pipe(verdict), 0);

@@ -22,6 +22,13 @@
 
 namespace cutwater::cache {
 
+// Sanitizers make system calls of their own, and TSan no threads in a fork of a process with some.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // A folder that is the user's alone and goes with this.
 class TestFolder {
  public:

@@ -103,10 +103,6 @@ bool wait_for(const Descriptor& socket, short what, std::chrono::milliseconds ti
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 std::string default_socket() {
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
   const std::string folder = runtime != nullptr && *runtime == '/'

@@ -8,29 +8,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
+
+#include "cache/descriptor.h"
 
 namespace cutwater::cache {
-
-// Owns a file descriptor; -1: none.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // cache.sock in a folder of this user alone: $XDG_RUNTIME_DIR/cutwater, else /tmp/cutwater-UID.
 std::string default_socket();

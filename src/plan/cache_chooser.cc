@@ -16,12 +16,58 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Samples that are never kept may as well belong to a form.
-std::vector<double> assigned(const Filled& filled) {
-  std::vector<double> shares;
-  for (const FormUse& use : filled.fill.forms) shares.push_back(use.share);
-  const double all = sum(shares);
-  for (double& share : shares) share = all > 0 ? share / all : 0;
+// A move of a share from one form to another, or to none, in steps that get smaller.
+class Search {
+ public:
+  Search(const EngineFill& engine, std::size_t forms) : engine_(engine), best_(forms) {}
+
+  const std::vector<double>& best() const { return best_; }
+  double rate() const { return rate_; }
+
+  bool consider(std::vector<double> shares, double gain = 0) {
+    const double rate = engine_.with(shares).samples_per_s;
+    if (rate <= rate_ * (1 + gain)) return false;
+    rate_ = rate;
+    best_ = std::move(shares);
+    return true;
+  }
+
+  // Between these forms, and not kept.
+  void refine(const std::vector<std::size_t>& forms) {
+    for (const double step : {0.32, 0.16, 0.08, 0.04, 0.02, 0.01})
+      for (int round = 0; round < 8; ++round)
+        if (!improve(forms, step)) break;
+  }
+
+ private:
+  bool improve(const std::vector<std::size_t>& forms, double step) {
+    bool better = false;
+    for (std::size_t from = 0; from <= forms.size(); ++from)
+      for (std::size_t to = 0; to <= forms.size(); ++to) {
+        if (from == to) continue;
+        std::vector<double> shares = best_;
+        const double there = from < forms.size() ? shares[forms[from]] : 1 - sum(shares);
+        const double moved = std::min(step, there);
+        if (!(moved > 1e-9)) continue;
+        if (from < forms.size()) shares[forms[from]] -= moved;
+        if (to < forms.size()) shares[forms[to]] += moved;
+        better |= consider(std::move(shares), 1e-4);
+      }
+    return better;
+  }
+
+  const EngineFill& engine_;
+  std::vector<double> best_;
+  double rate_ = 0;
+};
+
+std::vector<double> rounded(std::vector<double> shares, double least) {
+  double excess = -1;
+  for (double& share : shares) {
+    share = share < least ? 0 : std::round(share * 1000) / 1000;
+    excess += share;
+  }
+  if (excess > 0) *std::max_element(shares.begin(), shares.end()) -= excess;
   return shares;
 }
 
@@ -42,7 +88,7 @@ CacheChooser::CacheChooser(const CacheModel& model, std::vector<double> split)
 
 CacheChoice CacheChooser::with_shares(CacheChoice like, std::vector<double> shares) const {
   like.shares = std::move(shares);
-  like.filled = fill_by_shares(model_, like.rates, like.sharing, like.cache_bytes, like.shares);
+  like.filled = EngineFill(model_, like.rates, like.sharing, like.cache_bytes).with(like.shares);
   like.samples_per_s = like.setting.consumed(like.filled.samples_per_s);
   return like;
 }
@@ -53,18 +99,52 @@ CacheChoice CacheChooser::best(const CacheSetting& setting) const {
   };
   std::optional<CacheChoice> best;
   for (CacheChoice& choice : candidates(setting)) {
-    if (!split_.empty()) {
+    if (split_.empty())
+      search(choice);
+    else
       choice = with_shares(std::move(choice), split_);
-    } else {
-      choice.filled =
-          fill_cache(model_, choice.rates, choice.sharing, choice.cache_bytes, Freedom::kSplit);
-      choice.shares = assigned(choice.filled);
-      choice.samples_per_s = setting.consumed(choice.filled.samples_per_s);
-    }
     if (!best || rate(*best) < rate(choice)) best = std::move(choice);
   }
-  if (split_.empty()) simplify(*best);
   return *best;
+}
+
+// Begins with each form alone and with what the program says, which knows the forms that matter.
+void CacheChooser::search(CacheChoice& choice) const {
+  const EngineFill engine(model_, choice.rates, choice.sharing, choice.cache_bytes);
+  const std::size_t count = model_.forms.size();
+  Search alone(engine, count);
+  for (std::size_t f = 0; f < count; ++f) {
+    std::vector<double> one(count);
+    one[f] = 1;
+    alone.consider(std::move(one));
+  }
+  const Filled bound =
+      fill_cache(model_, choice.rates, choice.sharing, choice.cache_bytes, Freedom::kSplit);
+  std::vector<double> kept(count), all(count);
+  double sum_kept = 0;
+  for (const FormUse& use : bound.fill.forms) sum_kept += use.share;
+  std::vector<std::size_t> forms;
+  for (std::size_t f = 0; f < count; ++f) {
+    kept[f] = std::min(bound.fill.forms[f].share, 1.0);
+    all[f] = sum_kept > 0 ? kept[f] / sum_kept : 0;
+    if (kept[f] > 0.005 || alone.best()[f] > 0 || f == 0) forms.push_back(f);
+  }
+  Search mixed = alone;
+  mixed.consider(std::vector<double>(count));
+  mixed.consider(kept);
+  mixed.consider(all);
+  if (mixed.rate() < bound.samples_per_s * (1 - 1e-4)) mixed.refine(forms);
+
+  std::vector<double> shares = rounded(mixed.best(), 0);
+  for (const std::vector<double>& simpler :
+       {std::vector<double>(count), alone.best(), rounded(mixed.best(), 0.05),
+        rounded(mixed.best(), 0.01)})
+    if (engine.with(simpler).samples_per_s >= mixed.rate() * (1 - kTie)) {
+      shares = simpler;
+      break;
+    }
+  choice = with_shares(std::move(choice), std::move(shares));
+  choice.filled.price = bound.price;  // with more room, the split would be another
 }
 
 // Where the source lies, and whether a fresh form is handed on.
@@ -100,33 +180,6 @@ std::vector<CacheChoice> CacheChooser::candidates(const CacheSetting& setting) c
     if (on_their_way < handed.cache_bytes) found.push_back(std::move(handed));
   }
   return found;
-}
-
-// One form, if that is as good; else shares in thousandths, without those that do not matter.
-void CacheChooser::simplify(CacheChoice& best) const {
-  std::vector<std::vector<double>> simpler;
-  for (std::size_t f = 0; f < model_.forms.size(); ++f)
-    if (best.shares[f] >= 0.05) simpler.emplace_back(model_.forms.size(), 0.0)[f] = 1;
-  for (const double least : {0.05, 0.005, 0.0}) {
-    std::vector<double> shares = best.shares;
-    for (double& share : shares)
-      if (share < least) share = 0;
-    const double all = sum(shares);
-    if (!(all > 0)) continue;
-    for (double& share : shares) share = std::round(share / all * 1000) / 1000;
-    // Rounding must not make more than all of it.
-    *std::max_element(shares.begin(), shares.end()) += 1 - sum(shares);
-    simpler.push_back(std::move(shares));
-  }
-  for (std::vector<double>& shares : simpler) {
-    CacheChoice choice = with_shares(best, std::move(shares));
-    if (choice.filled.samples_per_s < best.filled.samples_per_s * (1 - kTie)) continue;
-    // What more of something is worth is another matter: then the split would be another.
-    choice.filled.weights = best.filled.weights;
-    choice.filled.price = best.filled.price;
-    best = std::move(choice);
-    return;
-  }
 }
 
 }  // namespace cutwater

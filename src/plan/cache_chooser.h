@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "plan/cache_fill.h"
+#include "plan/engine_fill.h"
 
 namespace cutwater {
 
@@ -38,8 +38,8 @@ class CacheChooser {
   // `split`: the only shares to consider; empty: all. REQUIRES: the model outlives this.
   CacheChooser(const CacheModel& model, std::vector<double> split);
 
-  // The split with the most samples per second; of those within half a percent, one with fewer
-  // forms.
+  // The split with the most samples per second, as far as it was found; of those within half a
+  // percent, one with fewer forms.
   CacheChoice best(const CacheSetting& setting) const;
   // Under the same circumstances, with these shares.
   CacheChoice with_shares(CacheChoice like, std::vector<double> shares) const;
@@ -48,7 +48,7 @@ class CacheChooser {
 
  private:
   std::vector<CacheChoice> candidates(const CacheSetting& setting) const;
-  void simplify(CacheChoice& best) const;
+  void search(CacheChoice& choice) const;
 
   const CacheModel& model_;
   const std::vector<double> split_;

@@ -37,20 +37,17 @@ struct Tariff {
   }
 };
 
-enum class Kept { kNot, kPassing, kResident };
-
 class Filler {
  public:
   Filler(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
          double cache_bytes)
       : model_(model),
         rates_(rates),
-        sharing_(sharing),
-        budget_(cache_bytes / model.samples - fresh_bytes()) {}
+        keeping_(model, sharing),
+        budget_(cache_bytes / model.samples - keeping_.handed_on_bytes()) {}
 
-  template <class Offers>
-  Filled best(const Offers& offers) const {
-    std::vector<Fill> fills = {not_kept()};
+  Filled best(Freedom freedom) const {
+    std::vector<Fill> fills = {keeping_.not_kept()};
     const double unit = demand(fills[0]).longest();
     const double bytes_unit = std::max(budget_, 1.0);
     std::vector<std::vector<double>> columns;
@@ -68,8 +65,12 @@ class Filler {
       std::array<double, Demand::kResources> prices{};
       for (std::size_t r = 0; r < Demand::kResources; ++r) prices[r] = packed.prices[r] / unit;
       const Tariff tariff(prices, packed.prices[Demand::kResources] / bytes_unit, rates_);
+      const double below = (1 + tariff.held_byte * budget_) * (1 - kGain);
       const std::size_t before = fills.size();
-      offers(tariff, (1 + tariff.held_byte * budget_) * (1 - kGain), fills);
+      if (freedom == Freedom::kPerSample)
+        per_sample(tariff, below, fills);
+      else
+        by_form(tariff, below, fills);
       if (fills.size() == before) break;
       for (std::size_t k = before; k < fills.size(); ++k) add_column(fills[k]);
       packed = pack(columns, limits);
@@ -79,56 +80,8 @@ class Filler {
     filled.fill.forms.resize(model_.forms.size());
     for (std::size_t k = 0; k < fills.size(); ++k)
       filled.fill.add(packed.amounts[k] / packed.value, fills[k]);
-    for (std::size_t r = 0; r < Demand::kResources; ++r)
-      filled.weights[r] = packed.prices[r] / packed.value;
     filled.price = packed.prices[Demand::kResources] / bytes_unit / filled.samples_per_s;
     return filled;
-  }
-
-  // These append ways to keep all samples that cost less than `below`, if there are any.
-  void per_sample(const Tariff& tariff, double below, std::vector<Fill>& found) const {
-    Fill fill = empty();
-    double cost = fresh_cost(tariff);
-    for (std::size_t i = 0; i < model_.classes(); ++i) {
-      std::size_t form = 0;
-      Choice best = miss(tariff, i);
-      for (std::size_t f = 0; f < model_.forms.size(); ++f)
-        if (const Choice choice = cheapest(tariff, f, i); choice.cost < best.cost) {
-          best = choice;
-          form = f;
-        }
-      cost += weight() * best.cost;
-      keep(form, i, best.kept, weight(), fill);
-    }
-    if (cost < below) found.push_back(std::move(fill));
-  }
-
-  // All samples in one form, of each form that is cheap enough.
-  void by_form(const Tariff& tariff, double below, std::vector<Fill>& found) const {
-    for (std::size_t f = 0; f < model_.forms.size(); ++f) {
-      if (fresh_cost(tariff) + cost_of_form(tariff, f) >= below) continue;
-      found.push_back(empty());
-      keep_form(tariff, f, 1, found.back());
-    }
-  }
-
-  void by_shares(const Tariff& tariff, double below, std::span<const double> shares,
-                 std::vector<Fill>& found) const {
-    double cost = fresh_cost(tariff), rest = 1;
-    for (std::size_t f = 0; f < shares.size(); ++f) {
-      cost += shares[f] > 0 ? shares[f] * cost_of_form(tariff, f) : 0;
-      rest -= shares[f];
-    }
-    rest = std::max(rest, 0.0);
-    for (std::size_t i = 0; i < model_.classes(); ++i)
-      cost += rest * weight() * miss(tariff, i).cost;
-    if (cost >= below) return;
-    Fill fill = empty();
-    for (std::size_t f = 0; f < shares.size(); ++f)
-      if (shares[f] > 0) keep_form(tariff, f, shares[f], fill);
-    for (std::size_t i = 0; i < model_.classes(); ++i)
-      keep(0, i, Kept::kNot, rest * weight(), fill);
-    found.push_back(std::move(fill));
   }
 
  private:
@@ -137,143 +90,63 @@ class Filler {
     Kept kept = Kept::kNot;
   };
 
-  double weight() const { return 1 / static_cast<double>(model_.classes()); }
+  // These append ways to keep all samples that cost less than `below`, if there are any.
+  void per_sample(const Tariff& tariff, double below, std::vector<Fill>& found) const {
+    Fill fill = keeping_.empty();
+    double cost = tariff.cost(keeping_.handed_on());
+    for (std::size_t i = 0; i < model_.classes(); ++i) {
+      std::size_t form = 0;
+      Choice best{tariff.cost(keeping_.miss(i)), Kept::kNot};
+      for (std::size_t f = 0; f < model_.forms.size(); ++f)
+        if (const Choice choice = cheapest(tariff, f, i); choice.cost < best.cost) {
+          best = choice;
+          form = f;
+        }
+      cost += keeping_.weight() * best.cost;
+      keeping_.add(form, i, best.kept, keeping_.weight(), fill);
+    }
+    if (cost < below) found.push_back(std::move(fill));
+  }
+
+  // All samples in one form, or not kept, of each form that is cheap enough.
+  void by_form(const Tariff& tariff, double below, std::vector<Fill>& found) const {
+    for (std::size_t f = 0; f < model_.forms.size(); ++f) {
+      double cost = tariff.cost(keeping_.handed_on());
+      for (std::size_t i = 0; i < model_.classes(); ++i)
+        cost += keeping_.weight() * cheapest(tariff, f, i).cost;
+      if (cost >= below) continue;
+      Fill& fill = found.emplace_back(keeping_.empty());
+      for (std::size_t i = 0; i < model_.classes(); ++i)
+        keeping_.add(f, i, cheapest(tariff, f, i).kept, keeping_.weight(), fill);
+    }
+  }
+
   Demand demand(const Fill& fill) const { return {fill.later, rates_}; }
-  const FreshForm* fresh() const {
-    return sharing_.fresh ? &model_.fresh[*sharing_.fresh] : nullptr;
-  }
-  double fresh_bytes() const {
-    return fresh() != nullptr ? sharing_.window_share * fresh()->bytes : 0;
-  }
-  // Of the accesses to a sample, those that go to its stable form or to the source.
-  double makers() const { return fresh() != nullptr ? 1 / sharing_.jobs : 1; }
-
-  Amounts fresh_amounts() const {
-    const double takers = (sharing_.jobs - 1) / sharing_.jobs;
-    return {fresh()->put_s / sharing_.jobs + takers * fresh()->hit_s, 0, 0, fresh()->bytes};
-  }
-
-  Fill empty() const {
-    Fill fill;
-    fill.forms.resize(model_.forms.size());
-    if (fresh() == nullptr) return fill;
-    fill.later = fill.first = fresh_amounts();
-    fill.window_bytes = fresh_bytes();
-    fill.hit_rate = (sharing_.jobs - 1) / sharing_.jobs;
-    return fill;
-  }
-
-  Fill not_kept() const {
-    Fill fill = empty();
-    for (std::size_t i = 0; i < model_.classes(); ++i) keep(0, i, Kept::kNot, weight(), fill);
-    return fill;
-  }
-
-  double fresh_cost(const Tariff& tariff) const {
-    return fresh() != nullptr ? tariff.cost(fresh_amounts()) : 0;
-  }
-  Choice miss(const Tariff& tariff, std::size_t sample) const {
-    return {makers() * tariff.cost(model_.miss(sample)), Kept::kNot};
-  }
-
-  Amounts passing(std::size_t form, std::size_t sample) const {
-    Amounts amounts;
-    amounts.add(1 / sharing_.jobs, model_.make(form, sample));
-    amounts.add(1 - 1 / sharing_.jobs, model_.hit(form, sample));
-    return amounts;
-  }
 
   Choice cheapest(const Tariff& tariff, std::size_t form, std::size_t sample) const {
-    Choice best = miss(tariff, sample);
+    Choice best{tariff.cost(keeping_.miss(sample)), Kept::kNot};
     const double bytes_cost = tariff.held_byte * model_.forms[form].bytes[sample];
     const auto consider = [&](double cost, Kept kept) {
       if (cost < best.cost) best = {cost, kept};
     };
-    if (sharing_.jobs > 1 && fresh() == nullptr)
-      consider(tariff.cost(passing(form, sample)) + sharing_.window_share * bytes_cost,
+    if (keeping_.passes())
+      consider(tariff.cost(keeping_.passing(form, sample)) + keeping_.window_share() * bytes_cost,
                Kept::kPassing);
-    consider(makers() * tariff.cost(model_.hit(form, sample)) + bytes_cost, Kept::kResident);
+    consider(tariff.cost(keeping_.hit(form, sample)) + bytes_cost, Kept::kResident);
     return best;
-  }
-
-  // Every sample in this form, each kept as it is cheapest.
-  double cost_of_form(const Tariff& tariff, std::size_t form) const {
-    double cost = 0;
-    for (std::size_t i = 0; i < model_.classes(); ++i)
-      cost += weight() * cheapest(tariff, form, i).cost;
-    return cost;
-  }
-  void keep_form(const Tariff& tariff, std::size_t form, double share, Fill& fill) const {
-    for (std::size_t i = 0; i < model_.classes(); ++i)
-      keep(form, i, cheapest(tariff, form, i).kept, share * weight(), fill);
-    // Samples belong to the form by their ids, whether they are kept just now or not.
-    fill.forms[form].share = share;
-  }
-
-  void keep(std::size_t form, std::size_t sample, Kept kept, double share, Fill& fill) const {
-    if (kept == Kept::kNot) {
-      Amounts first = model_.miss(sample);
-      fill.later.add(share * makers(), first);
-      first.cpu_s = model_.first_miss_s[sample];
-      fill.first.add(share * makers(), first);
-      return;
-    }
-    const double jobs = sharing_.jobs, bytes = model_.forms[form].bytes[sample];
-    const bool resident = kept == Kept::kResident;
-    FormUse& use = fill.forms[form];
-    use.share += share;
-    use.resident_share += resident ? share : 0;
-    const double held = share * bytes * (resident ? 1 : sharing_.window_share);
-    use.bytes += held;
-    fill.bytes += held;
-    if (!resident) fill.window_bytes += held;
-    fill.hit_rate += share * (resident ? makers() : 1 - 1 / jobs);
-    fill.later.add(share * makers(), resident ? model_.hit(form, sample) : passing(form, sample));
-    // In the first epoch nothing is resident: one job makes the sample, the others take it.
-    Amounts made = model_.make(form, sample);
-    made.cpu_s = model_.forms[form].first_make_s[sample];
-    fill.first.add(share / jobs, made);
-    if (fresh() == nullptr) fill.first.add(share * (1 - 1 / jobs), model_.hit(form, sample));
   }
 
   const CacheModel& model_;
   const SharedRates& rates_;
-  const Sharing& sharing_;
+  const Keeping keeping_;
   const double budget_;  // per sample of the data set
 };
 
 }  // namespace
 
-void Fill::add(double times, const Fill& other) {
-  later.add(times, other.later);
-  first.add(times, other.first);
-  bytes += times * other.bytes;
-  window_bytes += times * other.window_bytes;
-  hit_rate += times * other.hit_rate;
-  for (std::size_t f = 0; f < forms.size(); ++f) {
-    forms[f].share += times * other.forms[f].share;
-    forms[f].resident_share += times * other.forms[f].resident_share;
-    forms[f].bytes += times * other.forms[f].bytes;
-  }
-}
-
 Filled fill_cache(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
                   double cache_bytes, Freedom freedom) {
-  const Filler filler(model, rates, sharing, cache_bytes);
-  return filler.best([&](const Tariff& tariff, double below, std::vector<Fill>& found) {
-    if (freedom == Freedom::kPerSample)
-      filler.per_sample(tariff, below, found);
-    else
-      filler.by_form(tariff, below, found);
-  });
-}
-
-Filled fill_by_shares(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
-                      double cache_bytes, std::span<const double> shares) {
-  const Filler filler(model, rates, sharing, cache_bytes);
-  return filler.best([&](const Tariff& tariff, double below, std::vector<Fill>& found) {
-    filler.by_shares(tariff, below, shares, found);
-  });
+  return Filler(model, rates, sharing, cache_bytes).best(freedom);
 }
 
 }  // namespace cutwater

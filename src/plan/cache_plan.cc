@@ -16,8 +16,8 @@
 namespace cutwater {
 namespace {
 
-constexpr double kBusy = 0.98;  // of the time: one of the resources that bound
-constexpr double kMore = 1.1;   // of a resource, to price it
+constexpr double kBusy = 0.999;  // of the time: it bounds
+constexpr double kMore = 1.1;    // of a resource, to price it
 
 double mean(const std::vector<double>& column) {
   return std::accumulate(column.begin(), column.end(), 0.0) / static_cast<double>(column.size());
@@ -76,12 +76,7 @@ class CachePlanner {
     if (found.samples_per_s < found.filled.samples_per_s) return "consumer";
     const Demand demand(found.filled.fill.later, found.rates);
     std::size_t bound = 0;
-    double weight = -1;
-    for (std::size_t r = 0; r < Demand::kResources; ++r)
-      if (demand.seconds[r] >= kBusy * demand.longest() && found.filled.weights[r] > weight) {
-        bound = r;
-        weight = found.filled.weights[r];
-      }
+    while (demand.seconds[bound] < kBusy * demand.longest()) ++bound;
     return std::string(Demand::kNames[bound]);
   }
 

@@ -12,8 +12,8 @@
 namespace cutwater {
 namespace {
 
-constexpr double kRounding = 1 + 1e-5;  // of the program's columns
-constexpr double kTie = 0.995;          // fewer forms are preferred
+constexpr double kRounding = 1 + 1e-5;  // of sums, and of the program's columns
+constexpr double kTie = 0.99;           // fewer forms are preferred, and steps are a percent
 
 struct Case {
   Profile profile;
@@ -116,8 +116,6 @@ TEST(CachePlanProperties, BudgetsAndSharesAddUp) {
     EXPECT_NEAR(bytes, fill.bytes, 1e-6 * (1 + bytes));
     EXPECT_GE(fill.hit_rate, resident * (best.sharing.fresh ? 1 / setting.jobs : 1) - 1e-6);
     EXPECT_LE(fill.hit_rate, 1 - (1 - resident) / setting.jobs + 1e-6);
-    EXPECT_NEAR(std::accumulate(best.filled.weights.begin(), best.filled.weights.end(), 0.0), 1,
-                1e-6);
     EXPECT_NEAR(best.filled.samples_per_s * Demand(fill.later, best.rates).longest(), 1, 1e-5);
   });
 }

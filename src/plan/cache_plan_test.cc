@@ -107,7 +107,7 @@ TEST(CachePlan, StorageAndThreadsAreFilledTogether) {
     const bool full = use.name == "cpu" || use.name == "storage" || use.name == "memory";
     EXPECT_NEAR(use.use, full ? 1 : 0, 0.01) << use.name;
   }
-  options.storage_bytes_per_s = 1e6;
+  options.storage_bytes_per_s = 1e5;
   const Plan slow = make_plan(profile, options);
   EXPECT_EQ(slow.cache->split, "source=1");  // all of it fits, and nothing else does
   EXPECT_NEAR(slow.cache->hit_rate, 1, 1e-3);

@@ -46,7 +46,8 @@ TEST(PaperEquations, AllEncodedIsReached) {
 
 TEST(PaperEquations, NoOtherSplitInPercentsIsBetter) {
   PaperInputs in = azure_open_images();
-  in.cache_bytes_per_s = 0;  // in memory, and large enough: decoded samples pay
+  in.cache_bytes_per_s = in.link_bytes_per_s =
+      0;  // in memory, and large enough: decoded samples pay
   in.cache_bytes = 2e12;
   const PaperSplit best = best_paper_split(in);
   EXPECT_LT(best.encoded, 1);

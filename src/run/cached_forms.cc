@@ -59,7 +59,7 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, FormPlan plan)
   JobOffer offer{use.job.empty() ? default_job() : use.job, data_, what.source->size(), {}};
   for (const Form& form : forms_)
     if (offer.forms.size() < kMostOffered) offer.forms.push_back(form.number);
-  seat_ = cache_->seat(offer);
+  if (auto seat = cache_->seat(offer)) seat_.emplace(std::move(seat));
   if (plan_.trials) {
     choose_again();
   } else {
@@ -123,27 +123,22 @@ void CachedForms::choose_again() {
 
 std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, KeeperWork& work) {
   const Timed timed(work.cache_ns);
-  const Form* const fresh = fresh_form();
+  // A fresh form is the first of all.
+  const std::size_t first = fresh_ != nullptr && fresh_form() == nullptr ? 1 : 0;
   std::vector<CacheKey> keys;
-  std::vector<Form*> forms;
   keys.reserve(forms_.size());
-  forms.reserve(forms_.size());
-  for (Form& form : forms_) {
-    if (form.fresh && &form != fresh) continue;
-    keys.push_back(key(form, turn));
-    forms.push_back(&form);
-  }
-  for (std::size_t next = 0; next < keys.size(); ++next) {
+  for (const Form& form : forms_) keys.push_back(key(form, turn));
+  for (std::size_t next = first; next < keys.size(); ++next) {
     const auto [value, place] = cache_->get_first(std::span(keys).subspan(next));
     if (!value) return std::nullopt;
     next += place;
-    Form& form = *forms[next];
     try {
       Kept kept{read_form({value.bytes(), value.hold(), &into.pool, into.reserve,
                            into.pool.limit_bytes(), checksum()},
-                          turn.id, form.cut),
+                          turn.id, forms_[next].cut),
                 From::kCache};
-      form.hits.fetch_add(1, std::memory_order_relaxed);
+      work.hits.resize(forms_.size());
+      ++work.hits[next];
       return kept;
     } catch (const Error& error) {
       if (error.code() != Code::kBadSample) throw;
@@ -161,9 +156,11 @@ bool CachedForms::has_room(const Form& form) const {
   return cache_->has_room(static_cast<std::size_t>(bytes / std::max<std::int64_t>(offered, 1)));
 }
 
-std::optional<Cut> CachedForms::wants(Turn turn, Cut from) {
+// What was found in an earlier form than somebody asked for is kept in that, too. Where the form
+// was chosen here, an earlier one will do: other jobs may have chosen it.
+std::optional<Cut> CachedForms::wants(Turn turn, Cut from, From made_from) {
   if (plan_.trials) choose_again();
-  if (from <= what_.pipeline.frontier())
+  if (made_from == From::kSource || !plan_.trials)
     if (const Form* const form = stable_form(turn.id);
         form != nullptr && form->cut >= from && has_room(*form))
       return form->cut;
@@ -201,20 +198,22 @@ std::string CachedForms::name_of(const Form& form) const {
   return form.fresh ? name + " (fresh)" : name;
 }
 
-CacheReport CachedForms::report(std::int64_t hits, std::int64_t misses) const {
+CacheReport CachedForms::report(const KeeperWork& work, std::int64_t misses) const {
   const CacheStats all = cache_->stats();
   CacheReport report;
-  report.hits = hits;
   report.misses = misses;
   report.damaged = damaged_;
   report.refused = refused_;
   const Form* const chosen = chosen_;
-  for (const Form& form : forms_) {
-    const bool given = std::ranges::find(shares_, &form) != shares_.end();
-    if (!given && &form != chosen && form.kept == 0 && form.hits == 0) continue;
+  for (std::size_t i = 0; i < forms_.size(); ++i) {
+    const Form& form = forms_[i];
+    const std::int64_t hits = i < work.hits.size() ? work.hits[i] : 0;
+    report.hits += hits;
+    const bool given = std::ranges::find(shares_, &form) != shares_.end() || &form == chosen;
+    if (!given && form.kept == 0 && hits == 0) continue;
     report.forms.push_back(
-        {name_of(form), form.kept, form.hits, static_cast<std::size_t>(form.kept_bytes)});
-    if (!given && &form != chosen) continue;
+        {name_of(form), form.kept, hits, static_cast<std::size_t>(form.kept_bytes)});
+    if (!given) continue;
     report.cut += (report.cut.empty() ? "" : ", ") + what_.pipeline.cut_name(form.cut);
   }
   report.entries = all.entries;

@@ -16,6 +16,7 @@
 #include "cutwater/options.h"
 #include "run/form_keeper.h"
 #include "run/form_plan.h"
+#include "run/leaving_seat.h"
 #include "variant/form.h"
 
 namespace cutwater {
@@ -26,14 +27,18 @@ class CachedForms final : public FormKeeper {
   CachedForms(const What& what, const CacheUse& use, FormPlan plan);
 
   std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) override;
-  std::optional<Cut> wants(Turn turn, Cut from) override;
+  std::optional<Cut> wants(Turn turn, Cut from, From made_from) override;
   void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override;
 
-  CacheSeat* seat() const { return seat_.get(); }  // null: the cache knows no jobs
+  CacheSeat* seat() { return seat_ ? &*seat_ : nullptr; }  // null: the cache knows no jobs
+  // The job is over; what its threads still do counts no more.
+  void leave() {
+    if (seat_) seat_->leave();
+  }
   std::string trouble() const { return cache_->trouble(); }
 
-  // `hits` and `misses` of the engine, which knows what became of them.
-  CacheReport report(std::int64_t hits, std::int64_t misses) const;
+  // `work` and `misses` are the engine's, which knows what became of them.
+  CacheReport report(const KeeperWork& work, std::int64_t misses) const;
 
  private:
   // A form that this loader can go on from.
@@ -48,7 +53,7 @@ class CachedForms final : public FormKeeper {
     const Codec codec;
     const bool fresh;
     const std::uint64_t number;  // CacheKey::form
-    std::atomic<std::int64_t> hits{0}, kept{0}, kept_bytes{0}, offered{0}, offered_bytes{0};
+    std::atomic<std::int64_t> kept{0}, kept_bytes{0}, offered{0}, offered_bytes{0};
   };
 
   CacheKey key(const Form& form, Turn turn) const;
@@ -72,7 +77,7 @@ class CachedForms final : public FormKeeper {
   std::deque<Form> forms_;     // fresh first, then from the latest cut to the earliest
   std::vector<Form*> shares_;  // those of the plan's shares
   Form* fresh_ = nullptr;      // past the frontier
-  std::unique_ptr<CacheSeat> seat_;
+  std::optional<LeavingSeat> seat_;
 
   // One form for all samples, chosen for so many jobs.
   std::atomic<Form*> chosen_{nullptr};

@@ -163,6 +163,10 @@ TEST(CachedForms, FindsWhatOthersKeptAtAnyStableCut) {
     const CacheReport second = run(what, with(cache, "window=0"));
     EXPECT_EQ(second.misses, 0) << cut;
     EXPECT_EQ(form_of(second, cut).hits, second.hits);
+    // Where somebody asks for a later one, it is kept besides.
+    const CacheReport third = run(what, with(cache, "", "window"), 3);
+    EXPECT_EQ(third.misses, 0) << cut;
+    EXPECT_GE(form_of(third, "window").hits, 2 * kSamples);
   }
 }
 

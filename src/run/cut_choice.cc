@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/stable_cut.h"
+#include "core/thread_clock.h"
 #include "core/units.h"
 #include "variant/form.h"
 
@@ -27,9 +28,11 @@ constexpr double kMostSeconds = 1;
 // Cuts as good as the best but for this share count as equal, and the smallest is taken.
 constexpr double kEqual = 0.05;
 
-// Sums over the samples tried.
+// Sums over the samples tried. Times are the thread's own: other jobs may be at work.
 struct CutTrial {
-  double bytes = 0, finish_seconds = 0;
+  double bytes = 0;
+  double make_seconds = 0;  // to get there from the source's cut and to keep it
+  double finish_seconds = 0;
 };
 
 class Trial {
@@ -83,36 +86,43 @@ class Trial {
     if (!draws) return false;
     Sample sample = std::move(read).value();
     std::vector<CutTrial> tried(cuts.size());
+    double making = 0;
     for (std::size_t k = 0; k < cuts.size(); ++k) {
       const Cut cut = first_ + static_cast<Cut>(k);
       if (k > 0) {
+        const double made_from = thread_seconds();
         Result<Sample> next = pipeline.run(std::move(sample), cut - 1, cut, draws.value(), how_);
         if (!next) return false;
         sample = std::move(next).value();
+        making += thread_seconds() - made_from;
       }
       tried[k] = try_cut(sample, draws.value());
       if (tried[k].bytes == 0) return false;
+      tried[k].make_seconds += making;
     }
     read_seconds += reading;
     for (std::size_t k = 0; k < cuts.size(); ++k) {
       cuts[k].bytes += tried[k].bytes;
+      cuts[k].make_seconds += tried[k].make_seconds;
       cuts[k].finish_seconds += tried[k].finish_seconds;
     }
     return true;
   }
 
-  // What a hit at the sample's cut would take; zero bytes: the sample is bad further on.
+  // What keeping it, and a hit, at the sample's cut would take; zero bytes: the sample is bad
+  // further on.
   CutTrial try_cut(Sample& sample, const Draws& draws) {
+    const double keep_from = thread_seconds();
     const FormWriter form(sample, codec_);
-    Buffer bytes(form.size());
+    Buffer bytes = how_.pool->allocate(form.size());
     form.write(bytes.span());
-    const auto start = Clock::now();
+    const double start = thread_seconds();
     Sample found = read_form({bytes.view(), nullptr, how_.pool.get()}, sample.id, sample.cut);
     const Cut from = sample.cut;
     if (!what_.pipeline.run(std::move(found), from, what_.pipeline.last_cut(), draws, how_))
       return {};
     const auto size = static_cast<double>(form.size());
-    return {size, seconds_since(start) + size / bytes_per_second_};
+    return {size, start - keep_from, thread_seconds() - start + size / bytes_per_second_};
   }
 
   const What& what_;
@@ -150,7 +160,7 @@ CutTrials::CutTrials(const std::string& what_for, const What& what, const Codec&
   const auto tried = static_cast<double>(std::max<std::int64_t>(tried_, 1));
   read_seconds_ = trial.read_seconds / tried;
   for (const CutTrial& cut : trial.cuts)
-    cuts_.push_back({cut.bytes / tried, cut.finish_seconds / tried});
+    cuts_.push_back({cut.bytes / tried, cut.make_seconds / tried, cut.finish_seconds / tried});
 }
 
 CutChoice CutTrials::choose(std::size_t room_bytes, int jobs) const {
@@ -160,9 +170,12 @@ CutChoice CutTrials::choose(std::size_t room_bytes, int jobs) const {
   const auto share = [&](const AtCut& cut) {
     return std::min(1.0, static_cast<double>(room_bytes) / (cut.bytes * all));
   };
+  // A single job keeps what fits, and the rest passes by. Of several, whoever misses a sample keeps
+  // it for the others: each miss takes what keeping takes.
   const auto saved = [&](const AtCut& cut) {
     const double hits = 1 - (1 - share(cut)) / jobs;
-    return hits * (miss - cut.finish_seconds);
+    const double kept_miss = read_seconds_ + cut.make_seconds + cut.finish_seconds;
+    return miss - hits * cut.finish_seconds - (1 - hits) * (jobs > 1 ? kept_miss : miss);
   };
   const auto less = [&](const AtCut& a, const AtCut& b) { return saved(a) < saved(b); };
   const double most = saved(*std::max_element(cuts_.begin(), cuts_.end(), less));

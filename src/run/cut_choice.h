@@ -33,7 +33,7 @@ class CutTrials {
 
  private:
   struct AtCut {  // of a sample, on average
-    double bytes = 0, finish_seconds = 0;
+    double bytes = 0, make_seconds = 0, finish_seconds = 0;
   };
 
   Cut first_;  // the source's

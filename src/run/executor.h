@@ -221,9 +221,9 @@ class Executor {
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
   Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
   static Turn turn_of(const Task& task) { return {task.ticket.id, task.run->epoch()}; }
-  Result<Sample> run_to_kept(Task& task, Sample sample, Cut first, const Draws& draws,
+  Result<Sample> run_to_kept(Task& task, Sample sample, From from, const Draws& draws,
                              RunContext how, Work& work);
-  std::optional<Cut> wanted_cut(Turn turn, Cut from) const;
+  std::optional<Cut> wanted_cut(Turn turn, Cut first, From made_from) const;
   std::optional<Sample> run_recorded(Task& task, Sample& sample, const Draws& draws, RunContext how,
                                      SlotProvider& slots, Work& work);
   Result<Sample> run(Sample sample, Cut to, const Draws& draws, RunContext& how, Work& work);

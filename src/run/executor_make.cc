@@ -50,10 +50,7 @@ void Work::move_to(Work& sum) {
   sum.reads_queued += std::exchange(reads_queued, 0);
   for (std::size_t from = 0; from < made.size(); ++from)
     sum.made[from] += std::exchange(made[from], 0);
-  sum.keeper.cache_ns += std::exchange(keeper.cache_ns, 0);
-  sum.keeper.spool_ns += std::exchange(keeper.spool_ns, 0);
-  sum.keeper.stored_bytes += std::exchange(keeper.stored_bytes, 0);
-  sum.keeper.stored_ns += std::exchange(keeper.stored_ns, 0);
+  keeper.move_to(sum.keeper);
   sum.worker_wait_ns += std::exchange(worker_wait_ns, 0);
   const auto move_time = [](OpTime& from, OpTime& to) {
     to.nanoseconds += std::exchange(from.nanoseconds, 0);
@@ -170,10 +167,7 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
     std::optional<Sample> done;
     if (recorded) done = run_recorded(task, sample, draws.value(), how, slots, work);
     if (!done) {
-      // What was found at a stable cut is kept there already.
-      const Cut first =
-          from == From::kSource ? sample.cut : std::max(pipeline.frontier(), sample.cut) + 1;
-      Result<Sample> wanted = run_to_kept(task, std::move(sample), first, draws.value(), how, work);
+      Result<Sample> wanted = run_to_kept(task, std::move(sample), from, draws.value(), how, work);
       if (!wanted) return wanted;
       sample = std::move(wanted).value();
     }
@@ -198,14 +192,14 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
   }
 }
 
-// If the keeper wants the sample at a cut from `first` on, it is run up to that cut, and goes on
-// from there. Otherwise it stays where it is: ops that run as one up to the batch are faster than
-// in two parts.
-Result<Sample> Executor::run_to_kept(Task& task, Sample sample, Cut first, const Draws& draws,
+// If the keeper wants the sample, it is run up to that cut, and goes on from there. Otherwise it
+// stays where it is: ops that run as one up to the batch are faster than in two parts.
+Result<Sample> Executor::run_to_kept(Task& task, Sample sample, From from, const Draws& draws,
                                      RunContext how, Work& work) {
   const Turn turn = turn_of(task);
+  Cut first = from == From::kSource ? sample.cut : sample.cut + 1;  // what was found is kept there
   std::optional<double> start;
-  while (const std::optional<Cut> cut = wanted_cut(turn, first)) {
+  while (const std::optional<Cut> cut = wanted_cut(turn, first, from)) {
     if (!start) start = thread_seconds();
     const bool further = *cut > sample.cut;
     Result<Sample> made = run(std::move(sample), *cut, draws, how, work);
@@ -220,9 +214,9 @@ Result<Sample> Executor::run_to_kept(Task& task, Sample sample, Cut first, const
   return sample;
 }
 
-std::optional<Cut> Executor::wanted_cut(Turn turn, Cut from) const {
-  if (options_.keeper == nullptr || from > what_.pipeline.last_cut()) return std::nullopt;
-  return options_.keeper->wants(turn, from);
+std::optional<Cut> Executor::wanted_cut(Turn turn, Cut first, From made_from) const {
+  if (options_.keeper == nullptr || first > what_.pipeline.last_cut()) return std::nullopt;
+  return options_.keeper->wants(turn, first, made_from);
 }
 
 // Op by op, into the slots. Nothing: it cannot be done so, and the sample is as it was. Op by op
@@ -238,7 +232,7 @@ std::optional<Sample> Executor::run_recorded(Task& task, Sample& sample, const D
   Result<Sample> made =
       options_.record->run(what_.pipeline, lent(sample), draws, how, slots, [&](const Sample& at) {
         hold.leave_with(owned_bytes(at));
-        if (wanted_cut(turn, at.cut) == at.cut)
+        if (wanted_cut(turn, at.cut, From::kSource) == at.cut)
           options_.keeper->keep(at, turn.epoch, task.read_seconds + thread_seconds() - start,
                                 work.keeper);
       });

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "cutwater/sample.h"
 #include "cutwater/source.h"
@@ -28,7 +29,20 @@ struct KeeperWork {
   std::uint64_t spool_ns = 0;      // putting aside for a store
   std::uint64_t stored_bytes = 0;  // read from what was put aside, or from the store
   std::uint64_t stored_ns = 0;     // reading them
+  std::vector<std::int64_t> hits;  // in memory, by the keeper's forms
+
+  void move_to(KeeperWork& sum);  // and starts anew
 };
+
+inline void KeeperWork::move_to(KeeperWork& sum) {
+  sum.cache_ns += std::exchange(cache_ns, 0);
+  sum.spool_ns += std::exchange(spool_ns, 0);
+  sum.stored_bytes += std::exchange(stored_bytes, 0);
+  sum.stored_ns += std::exchange(stored_ns, 0);
+  sum.hits.resize(std::max(sum.hits.size(), hits.size()));
+  for (std::size_t form = 0; form < hits.size(); ++form)
+    sum.hits[form] += std::exchange(hits[form], 0);
+}
 
 // Adds the time that it lives to a sum.
 class Timed {
@@ -63,9 +77,9 @@ class FormKeeper {
   // it reads and what it unpacks; where it then finds nothing, that is given back by whoever
   // called.
   virtual std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) = 0;
-  // The first cut, not before `from`, at which it wants a sample that is being made; nothing: it
-  // does not want it any more.
-  virtual std::optional<Cut> wants(Turn turn, Cut from) = 0;
+  // The first cut, not before `from`, at which it wants a sample that is being made, from the
+  // source or from what a keeper had; nothing: it does not want it any more.
+  virtual std::optional<Cut> wants(Turn turn, Cut from, From made_from) = 0;
   // A sample at the cut that it wanted it at, and what it took to make it so far. Whether it is
   // kept is the keeper's matter, and so is whatever goes wrong: it does not throw.
   virtual void keep(const Sample& sample, std::uint32_t epoch, double seconds,
@@ -82,14 +96,15 @@ class TwoKeepers final : public FormKeeper {
     std::optional<Kept> kept = first_.find(turn, into, work);
     return kept ? std::move(kept) : second_.find(turn, into, work);
   }
-  std::optional<Cut> wants(Turn turn, Cut from) override {
-    const std::optional<Cut> one = first_.wants(turn, from), other = second_.wants(turn, from);
+  std::optional<Cut> wants(Turn turn, Cut from, From made_from) override {
+    const std::optional<Cut> one = first_.wants(turn, from, made_from),
+                             other = second_.wants(turn, from, made_from);
     if (!one || !other) return one ? one : other;
     return std::min(*one, *other);
   }
   void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override {
     for (FormKeeper* keeper : {&first_, &second_})
-      if (keeper->wants({sample.id, epoch}, sample.cut) == sample.cut)
+      if (keeper->wants({sample.id, epoch}, sample.cut, From::kSource) == sample.cut)
         keeper->keep(sample, epoch, seconds, work);
   }
 

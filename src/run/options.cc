@@ -51,6 +51,9 @@ constexpr CacheScheme kCacheSchemes[] = {
        return shared_cache(text.substr(std::string_view("unix:").size()));
      },
      "unix:PATH"},
+    {"redis://", false, redis_cache, "redis://HOST"},
+    {"rediss://", false, redis_cache, "rediss://HOST"},
+    {"redis+unix://", false, redis_cache, "redis+unix://PATH"},
 };
 
 }  // namespace

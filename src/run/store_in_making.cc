@@ -172,7 +172,7 @@ std::optional<Sample> StoreInMaking::find_in_store(SampleId id, const ReadContex
   return std::nullopt;
 }
 
-std::optional<Cut> StoreInMaking::wants(Turn turn, Cut from) {
+std::optional<Cut> StoreInMaking::wants(Turn turn, Cut from, From /*made_from*/) {
   if (from > plan_.cut || state_ != State::kCollecting || spool_.has(turn.id)) return std::nullopt;
   return plan_.cut;
 }

@@ -30,7 +30,7 @@ class StoreInMaking final : public FormKeeper {
   ~StoreInMaking() override;  // waits until a store that is being written is finished
 
   std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) override;
-  std::optional<Cut> wants(Turn turn, Cut from) override;
+  std::optional<Cut> wants(Turn turn, Cut from, From made_from) override;
   // A disk without room ends the making, not the epoch: report() tells.
   void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override;
 

@@ -25,7 +25,8 @@ class Resident final : public FormKeeper {
   Resident(std::shared_ptr<const Source> source, std::size_t room)
       : source_(std::move(source)), room_(room) {}
 
-  std::optional<Kept> find(SampleId id, const ReadContext& into, KeeperWork&) override {
+  std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork&) override {
+    const SampleId id = turn.id;
     {
       const std::lock_guard lock(mutex_);
       if (!there_.contains(id)) return std::nullopt;
@@ -36,8 +37,10 @@ class Resident final : public FormKeeper {
     if (!sample) return std::nullopt;
     return Kept{std::move(sample).value(), From::kCache};
   }
-  std::optional<Cut> wants(SampleId) override { return 0; }
-  void keep(const Sample& sample, KeeperWork&) override { put(sample.id); }
+  std::optional<Cut> wants(Turn, Cut from, From) override {
+    return from == 0 ? std::optional<Cut>(0) : std::nullopt;
+  }
+  void keep(const Sample& sample, std::uint32_t, double, KeeperWork&) override { put(sample.id); }
 
   void put(SampleId id) {
     const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include "cutwater/error.h"
 #include "cutwater/param.h"
 #include "plan/cache_plan.h"
+#include "plan/engine_fill.h"
 #include "sampler/ledger.h"
 #include "sampler/opportunist.h"
 
@@ -198,8 +199,7 @@ class Simulation {
   // As the keeper of a cache does it.
   bool put(SampleId id, std::size_t form, std::size_t sample) {
     const double bytes = model_.forms[form].bytes[sample];
-    const double seconds = Demand(model_.miss(sample), rates_).longest() -
-                           Demand(model_.hit(form, sample), rates_).longest();
+    const double seconds = worth_s(model_, rates_, form, sample);
     const auto number = static_cast<Residents::Number>(id);
     const double density = Residents::worth_of(seconds, uses(number)) / bytes;
     for (int gone = 0; used_ + bytes > cache_bytes_; ++gone) {

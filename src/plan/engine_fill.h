@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// EngineFill: what becomes of a cache for a given split, as the engine fills it. It keeps all
+// samples that belong to a form as long as there is room; where there is none, those stay that
+// took the most seconds per byte to make, whichever resource bounds the jobs.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "plan/cache_fill.h"
+
+namespace cutwater {
+
+// What the engine takes a kept sample to be worth: the time of its read, and a thread's until the
+// form was there.
+double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t form,
+               std::size_t sample);
+
+class EngineFill {
+ public:
+  // REQUIRES: model, rates and sharing outlive this.
+  EngineFill(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
+             double cache_bytes);
+
+  // One share for each form of the model, summing to at most 1; the rest is never kept.
+  Filled with(std::span<const double> shares) const;
+
+ private:
+  struct Entry {
+    std::size_t form = 0, sample = 0;
+    double density = 0;
+  };
+
+  const CacheModel& model_;
+  const SharedRates& rates_;
+  const Keeping keeping_;
+  const double budget_;         // per sample of the data set
+  std::vector<Entry> entries_;  // the densest first
+};
+
+}  // namespace cutwater
