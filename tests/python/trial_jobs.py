@@ -131,5 +131,5 @@ def _serve(pipe: Connection, work: Work) -> None:
     try:
         while pipe.recv():
             pipe.send(next(given, None))
-    except EOFError:  # it may go
+    except (EOFError, OSError):  # it may go, perhaps with an answer that nobody waits for
         given.close()  # type: ignore[attr-defined]
