@@ -26,16 +26,24 @@ EngineFill::EngineFill(const CacheModel& model, const SharedRates& rates, const 
 }
 
 Filled EngineFill::with(std::span<const double> shares) const {
-  Filled filled;
-  Fill& fill = filled.fill = keeping_.empty();
-  // What passes has its window first: it is put there whatever it drives out.
-  double window = 0, rest = 1;
+  const Filled staying = filled(shares, 0, 0);
+  if (!keeping_.passes() || budget_ <= 0) return staying;
+  double window = 0;
   for (const Entry& entry : entries_)
     window += shares[entry.form] * keeping_.weight() * keeping_.window_share() *
               model_.forms[entry.form].bytes[entry.sample];
-  const double passing = !keeping_.passes() || budget_ <= 0 ? 0
-                         : window > budget_                 ? budget_ / window
-                                                            : 1;
+  if (!(window > 0)) return staying;
+  // Unless there is room for little else: what all jobs have yet to see is worth more than what
+  // one of them has just made.
+  Filled passing = filled(shares, std::min(budget_ / window, 1.0), window);
+  return passing.samples_per_s >= staying.samples_per_s ? passing : staying;
+}
+
+// `passing`: of those that do not stay, the share that is handed on, in a window of so many bytes.
+Filled EngineFill::filled(std::span<const double> shares, double passing, double window) const {
+  Filled filled;
+  Fill& fill = filled.fill = keeping_.empty();
+  double rest = 1;
   double left = std::max(budget_ - passing * window, 0.0);
   std::optional<Entry> next;  // to stay, were there more room
   for (const Entry& entry : entries_) {

@@ -30,6 +30,7 @@ class EngineFill {
     std::size_t form = 0, sample = 0;
     double density = 0;
   };
+  Filled filled(std::span<const double> shares, double passing, double window) const;
 
   const CacheModel& model_;
   const SharedRates& rates_;
