@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kTie = 0.005;         // as good as equal: the split with fewer forms is taken
 constexpr std::size_t kBestAlone = 4;  // forms that are tried besides those of the program
-constexpr double kWindowPerJob = 128, kWindowShare = 0.01;
+constexpr double kWindowPerJob = 128, kWindowShare = 0.01;  // samples; of all samples
+constexpr double kMostWindow = 0.25;
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -166,7 +167,7 @@ std::vector<CacheChoice> CacheChooser::candidates(const CacheSetting& setting) c
   cold.sharing.jobs = setting.jobs;
   const double window = setting.window_samples.value_or(
       std::max(kWindowPerJob * setting.jobs, kWindowShare * model_.samples));
-  cold.sharing.window_share = std::min(1.0, window / model_.samples);
+  cold.sharing.window_share = std::min(kMostWindow, window / model_.samples);
   std::vector<CacheChoice> found;
   const bool pages = !setting.storage_given && setting.residency != Residency::kCold;
   if (!pages || setting.residency == Residency::kFits) found.push_back(cold);

@@ -28,16 +28,21 @@ Case random_case(std::uint64_t seed) {
     return low * std::pow(high / low, static_cast<double>(random() % 10'000) / 10'000);
   };
   Case made{random_profile(seed), {}};
-  // Further on there is less to do; what is kept is used, so a hit must be no slower than a miss.
-  std::vector<double> most = made.profile.cuts[0].finish_s;
+  // What is kept is used, so a hit must be no slower than a miss; the way to a cut and on from
+  // there is as long as the whole, and to encode and to copy it is for nothing.
+  made.profile.memory_bytes_per_s = 0;
+  const std::vector<double> whole = made.profile.cuts[0].finish_s;
+  std::vector<double> left = whole;
   for (CutProfile& cut : made.profile.cuts) {
-    cut.op_s.resize(most.size());
-    for (std::size_t i = 0; i < most.size() && cut.stable; ++i)
-      most[i] = std::min(most[i], cut.finish_s[i]);
-    if (cut.stable)
-      cut.finish_s = cut.first_s = cut.memory_s = most;
-    else
-      for (std::size_t i = 0; i < most.size(); ++i) cut.op_s[i] = most[i] / 2;
+    for (VariantProfile& variant : cut.variants) variant.encode_s.assign(whole.size(), 0);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      cut.op_s.resize(whole.size());
+      cut.op_s[i] = left[i] / 2;
+      if (!cut.stable) continue;
+      left[i] = std::min(left[i], cut.finish_s[i]);
+      cut.finish_s[i] = cut.first_s[i] = cut.memory_s[i] = left[i];
+      cut.prefix_s[i] = whole[i] - left[i];
+    }
   }
   const CacheModel model(made.profile);
   CacheSetting& s = made.setting;
@@ -48,7 +53,7 @@ Case random_case(std::uint64_t seed) {
   s.rates.storage = made.profile.storage.cold_random;
   if (random() % 3 == 0) s.rates.cache_bytes_per_s = between(1e6, 1e10);
   if (random() % 3 == 0) s.rates.link_bytes_per_s = between(1e6, 1e10);
-  s.window_samples = between(1e-3, 1) * model.samples;
+  s.window_samples = between(1e-3, 5e-2) * model.samples;
   s.residency = static_cast<Residency>(random() % 3);
   s.same_seed = random() % 3 == 0;
   return made;

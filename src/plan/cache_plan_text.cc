@@ -60,7 +60,8 @@ std::string what_the_paper_says(const PaperPlan& paper, double ours) {
   return std::string("The Seneca paper's equations choose ") + split +
          " (encoded, decoded, augmented bytes) and promise " + rate_text(paper.samples_per_s) +
          " samples/s; by this model that split gives " + rate_text(paper.by_our_model) + ", " +
-         percent_text(ours > 0 ? paper.by_our_model / ours : 0) + " of ours.";
+         percent_text(ours > 0 ? paper.by_our_model / ours : 0) + " of ours" +
+         (paper.augmented > 0 ? "; its augmented samples are the same for all jobs." : ".");
 }
 
 }  // namespace

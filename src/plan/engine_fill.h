@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // EngineFill: what becomes of a cache for a given split, as the engine fills it. It keeps all
-// samples that belong to a form as long as there is room; where there is none, those stay that
-// took the most seconds per byte to make, whichever resource bounds the jobs.
+// samples that belong to a form as long as there is room; where there is none, those that will save
+// the most seconds per byte, whichever resource bounds the jobs: first, for the short time until
+// the other jobs have taken them, then for all epochs.
 #pragma once
 
 #include <span>
@@ -26,17 +27,18 @@ class EngineFill {
   Filled with(std::span<const double> shares) const;
 
  private:
-  struct Entry {
+  // A sample that would be handed on, or that would stay besides.
+  struct Step {
     std::size_t form = 0, sample = 0;
-    double density = 0;
+    bool stays = false;
+    double bytes = 0, density = 0;
   };
-  Filled filled(std::span<const double> shares, double passing, double window) const;
 
   const CacheModel& model_;
   const SharedRates& rates_;
   const Keeping keeping_;
-  const double budget_;         // per sample of the data set
-  std::vector<Entry> entries_;  // the densest first
+  const double budget_;      // per sample of the data set
+  std::vector<Step> steps_;  // the densest first
 };
 
 }  // namespace cutwater
