@@ -13,8 +13,7 @@ double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t fo
 
 EngineFill::EngineFill(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
                        double cache_bytes)
-    : model_(model),
-      rates_(rates),
+    : rates_(rates),
       keeping_(model, sharing),
       budget_(cache_bytes / model.samples - keeping_.handed_on_bytes()) {
   const double window = keeping_.passes() ? keeping_.window_share() : 0;

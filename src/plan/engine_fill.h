@@ -34,7 +34,6 @@ class EngineFill {
     double bytes = 0, density = 0;
   };
 
-  const CacheModel& model_;
   const SharedRates& rates_;
   const Keeping keeping_;
   const double budget_;      // per sample of the data set
