@@ -85,7 +85,8 @@ CacheChooser::CacheChooser(const CacheModel& model, std::vector<double> split)
 
 CacheChoice CacheChooser::with_shares(CacheChoice like, std::vector<double> shares) const {
   like.shares = std::move(shares);
-  like.filled = EngineFill(model_, like.rates, like.sharing, like.cache_bytes).with(like.shares);
+  like.filled =
+      EngineFill(model_, like.rates, like.sharing, like.cache_bytes, like.shares).with(like.shares);
   like.samples_per_s = like.setting.consumed(like.filled.samples_per_s);
   return like;
 }
@@ -108,7 +109,6 @@ CacheChoice CacheChooser::best(const CacheSetting& setting) const {
 // Begins with the best form alone and with what the program says, which knows the forms that
 // matter.
 void CacheChooser::search(CacheChoice& choice) const {
-  const EngineFill engine(model_, choice.rates, choice.sharing, choice.cache_bytes);
   const std::size_t count = model_.forms.size();
   const auto alone = [&](std::size_t form) {
     std::vector<double> shares(count);
@@ -117,11 +117,11 @@ void CacheChooser::search(CacheChoice& choice) const {
   };
   std::vector<std::pair<double, std::size_t>> by_rate;
   for (std::size_t f = 0; f < count; ++f)
-    by_rate.emplace_back(-engine.with(alone(f)).samples_per_s, f);
+    by_rate.emplace_back(-with_shares(choice, alone(f)).filled.samples_per_s, f);
   std::sort(by_rate.begin(), by_rate.end());
   const Filled bound =
       fill_cache(model_, choice.rates, choice.sharing, choice.cache_bytes, Freedom::kSplit);
-  std::vector<double> kept;
+  std::vector<double> kept, used(count);
   std::vector<std::size_t> forms;
   for (std::size_t k = 0; k < std::min(by_rate.size(), kBestAlone); ++k)
     forms.push_back(by_rate[k].second);
@@ -129,7 +129,11 @@ void CacheChooser::search(CacheChoice& choice) const {
     kept.push_back(bound.fill.forms[f].share);
     if (kept[f] > 0.005 && std::find(forms.begin(), forms.end(), f) == forms.end())
       forms.push_back(f);
+    if (kept[f] > 0) used[f] = 1;
   }
+  for (const std::size_t form : forms) used[form] = 1;
+  const EngineFill engine(model_, choice.rates, choice.sharing, choice.cache_bytes, used);
+
   // Several jobs go to what is in the cache first: samples that never are there would be left for
   // the end of an epoch, all of them misses. One job keeps its order.
   const bool leave = choice.setting.jobs < 2;
@@ -142,7 +146,8 @@ void CacheChooser::search(CacheChoice& choice) const {
   if (leave) searches.emplace_back(engine, kept);
   const Search* best = nullptr;
   for (Search& one : searches) {
-    one.refine(forms, leave);
+    if (best != nullptr && best->rate() > bound.samples_per_s * (1 - kTie)) break;
+    if (one.rate() < bound.samples_per_s * (1 - kTie)) one.refine(forms, leave);
     if (best == nullptr || one.rate() > best->rate()) best = &one;
   }
   std::vector<double> shares = rounded(best->best(), 0);
@@ -153,7 +158,9 @@ void CacheChooser::search(CacheChoice& choice) const {
       shares = simpler;
       break;
     }
-  choice = with_shares(std::move(choice), std::move(shares));
+  choice.filled = engine.with(shares);
+  choice.shares = std::move(shares);
+  choice.samples_per_s = choice.setting.consumed(choice.filled.samples_per_s);
   choice.filled.price = bound.price;  // with more room, the split would be another
 }
 

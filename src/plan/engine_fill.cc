@@ -12,13 +12,15 @@ double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t fo
 }
 
 EngineFill::EngineFill(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
-                       double cache_bytes)
+                       double cache_bytes, std::span<const double> used)
     : rates_(rates),
       keeping_(model, sharing),
+      not_kept_(keeping_.not_kept()),
       budget_(cache_bytes / model.samples - keeping_.handed_on_bytes()) {
   const double window = keeping_.passes() ? keeping_.window_share() : 0;
   const double handed = keeping_.passes() ? sharing.jobs - 1 : 0;
-  for (std::size_t f = 0; f < model.forms.size(); ++f)
+  for (std::size_t f = 0; f < model.forms.size(); ++f) {
+    if (!used.empty() && !(used[f] > 0)) continue;
     for (std::size_t i = 0; i < model.classes(); ++i) {
       const double bytes = std::max(model.forms[f].bytes[i], 1.0);
       const double density = worth_s(model, rates, f, i) / bytes;
@@ -26,13 +28,14 @@ EngineFill::EngineFill(const CacheModel& model, const SharedRates& rates, const 
       if (handed > 0) steps_.push_back({f, i, false, window * bytes, density * handed / window});
       steps_.push_back({f, i, true, (1 - window) * bytes, density / (1 - window)});
     }
+  }
   std::stable_sort(steps_.begin(), steps_.end(),
                    [](const Step& a, const Step& b) { return a.density > b.density; });
 }
 
 Filled EngineFill::with(std::span<const double> shares) const {
   Filled filled;
-  Fill& fill = filled.fill = keeping_.not_kept();
+  Fill& fill = filled.fill = not_kept_;
   const Kept before_staying = keeping_.passes() ? Kept::kPassing : Kept::kNot;
   double left = std::max(budget_, 0.0);
   const Step* next = nullptr;  // to be done, were there more room

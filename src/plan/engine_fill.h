@@ -19,9 +19,10 @@ double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t fo
 
 class EngineFill {
  public:
-  // REQUIRES: model, rates and sharing outlive this.
+  // `used`: forms with a share there are all that will be asked for; empty: all are. REQUIRES:
+  // model, rates and sharing outlive this.
   EngineFill(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
-             double cache_bytes);
+             double cache_bytes, std::span<const double> used = {});
 
   // One share for each form of the model, summing to at most 1; the rest is never kept.
   Filled with(std::span<const double> shares) const;
@@ -36,6 +37,7 @@ class EngineFill {
 
   const SharedRates& rates_;
   const Keeping keeping_;
+  const Fill not_kept_;
   const double budget_;      // per sample of the data set
   std::vector<Step> steps_;  // the densest first
 };
