@@ -43,7 +43,7 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, FormPlan plan)
     : what_(what),
       cache_(use.cache),
       codec_(codec_named(use.codec)),
-      jobs_expected_(use.jobs),
+      jobs_expected_(std::max(use.jobs, use.cache->shared() ? 2 : 1)),
       plan_(std::move(plan)),
       data_(data_of(what, use)) {
   if (const std::optional<Cut> cut = fresh_cut(what)) fresh_ = add(*cut, codec_);

@@ -132,6 +132,10 @@ class Trial {
   RunContext how_;
 };
 
+double reach_of(const What& what) {
+  return static_cast<double>(what.batch_size) * static_cast<double>(what.max_late_batches);
+}
+
 std::string milliseconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
@@ -149,7 +153,7 @@ CutChoice given_cut(const std::string& what_for, const What& what, const std::st
 
 CutTrials::CutTrials(const std::string& what_for, const What& what, const Codec& codec,
                      double bytes_per_second, bool fuse)
-    : first_(what.source->cut()), all_(what.source->size()) {
+    : first_(what.source->cut()), all_(what.source->size()), reach_(reach_of(what)) {
   if (!what.pipeline.stable(first_))
     throw Error(
         Code::kInvalidArgument,
@@ -173,7 +177,9 @@ CutChoice CutTrials::choose(std::size_t room_bytes, int jobs) const {
   // A single job keeps what fits, and the rest passes by. Of several, whoever misses a sample keeps
   // it for the others: each miss takes what keeping takes.
   const auto saved = [&](const AtCut& cut) {
-    const double hits = 1 - (1 - share(cut)) / jobs;
+    const double there = share(cut);
+    const double outlasts = std::min(1.0, there * all / (reach_ * jobs));
+    const double hits = there + (1 - there) * (1 - 1.0 / jobs) * outlasts;
     const double kept_miss = read_seconds_ + cut.make_seconds + cut.finish_seconds;
     return miss - hits * cut.finish_seconds - (1 - hits) * (jobs > 1 ? kept_miss : miss);
   };
@@ -219,6 +225,7 @@ std::optional<CutTrials> CutTrials::from_numbers(const What& what,
   CutTrials trials;
   trials.first_ = what.source->cut();
   trials.all_ = what.source->size();
+  trials.reach_ = reach_of(what);
   const auto cuts = static_cast<std::size_t>(what.pipeline.frontier() - trials.first_ + 1);
   const auto sound = [](double number) { return number >= 0 && number < 1e15; };
   if (numbers.size() != 3 + 3 * cuts || !std::ranges::all_of(numbers, sound) ||

@@ -30,7 +30,8 @@ class CutTrials {
 
   // The cut with which an epoch would take the least time when samples at it fill `room_bytes`.
   // Where several jobs share what is kept, each sample being taken by all of them while it is
-  // there, only one of them misses what does not fit: so a later cut pays in less room.
+  // there, only one of them misses what does not fit: so a later cut pays in less room, as long as
+  // what is there outlasts the distance between the jobs.
   CutChoice choose(std::size_t room_bytes, int jobs = 1) const;
 
   // How much a hit at a cut saves, measured by what it takes to make a sample and keep it there,
@@ -53,6 +54,7 @@ class CutTrials {
 
   Cut first_ = 0;  // the source's
   std::int64_t tried_ = 0, all_ = 0;
+  double reach_ = 1;         // samples by which a job may leave its order to take what is there
   std::vector<AtCut> cuts_;  // from there to the frontier
   double read_seconds_ = 0;
 };
