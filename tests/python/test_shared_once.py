@@ -185,6 +185,7 @@ def test_each_sample_comes_once(number: int, files: list[Path], tmp_path: Path) 
     trial = Trial(number, files)
     with serve(trial.kind, int(trial.share * len(trial.files) * SAMPLE_BYTES), tmp_path) as server:
         lives = trial.run(server)
+        server.check_that_nobody_is_left()
     truth = Truth(trial)
     for life in lives:
         where = f"{life.name} of trial {number}: {trial}, {life.work.options}"
