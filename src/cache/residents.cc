@@ -24,14 +24,14 @@ void Residents::add(Number number, std::uint64_t bytes, double seconds) {
 }
 
 void Residents::remove(Number number) {
-  // Another takes its place: of those that were swept, and then of those that were not.
+  // Another takes its place: the last of those that were swept, and then the last of all.
   std::size_t place = values_[number].place;
   if (place < swept_) {
     --swept_;
-    move(there_[swept_], place);
+    if (place != swept_) move(there_[swept_], place);
     place = swept_;
   }
-  move(there_.back(), place);
+  if (place != there_.size() - 1) move(there_.back(), place);
   there_.pop_back();
   values_[number] = {};
 }

@@ -118,5 +118,36 @@ TEST(Residents, ASweepFindsAllThatAreUseless) {
   EXPECT_EQ(look, 0u);
 }
 
+// Whatever comes, goes and is looked at in between: what is named is there, once it is asked for
+// often enough all of it is, and nothing that has gone is.
+TEST(Residents, NamesWhatIsThereAndNothingElse) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    World world;
+    std::set<Number> there;
+    for (int step = 0; step < 500; ++step) {
+      const auto number = static_cast<Number>(random() % 20);
+      if (there.contains(number) && random() % 2 == 0) {
+        world.residents.remove(number);
+        there.erase(number);
+      } else if (!there.contains(number)) {
+        world.add(number, random() % 2);
+        there.insert(number);
+      }
+      std::size_t look = random() % 4;
+      for (const auto& named : {world.residents.next_useless(look), world.residents.victim(1)})
+        ASSERT_TRUE(!named || there.contains(*named)) << "seed " << seed << ", step " << step;
+      ASSERT_EQ(world.residents.size(), there.size());
+      for (Number i = 0; i < 20; ++i)
+        ASSERT_EQ(world.residents.contains(i), there.contains(i)) << "seed " << seed;
+    }
+    while (const auto victim = world.residents.victim(1)) {
+      ASSERT_EQ(there.erase(*victim), 1u) << "seed " << seed;
+      world.residents.remove(*victim);
+    }
+    ASSERT_TRUE(there.empty()) << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace cutwater::cache

@@ -158,7 +158,7 @@ TEST_F(StoreInMakingTest, SamplesThatNeverComeByAreMadeForIt) {
 TEST_F(StoreInMakingTest, GoesTogetherWithACache) {
   What what = what_of();
   const std::vector<Seen> expected = plain(what, 3);
-  for (const std::size_t limit : {std::size_t{20'000}, std::size_t{4} << 20}) {
+  for (const std::size_t limit : {std::size_t{30'000}, std::size_t{4} << 20}) {
     const auto source = faulty(kSamples, {});
     what.source = source;
     HowFast how = storing(at("store"));
