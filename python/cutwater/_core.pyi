@@ -99,6 +99,14 @@ def open_store(path: str) -> Source: ...
 
 def store_info(path: str) -> dict: ...
 
+class Cache:
+    """Bytes by key, kept so that work need not be done again."""
+
+    def stats(self) -> dict: ...
+
+def open_cache(text: str) -> Cache:
+    """The cache that a text stands for."""
+
 class Profile:
     """Sizes and times of some samples at every cut."""
 
@@ -119,7 +127,7 @@ def make_profile(source: Source, pipeline: Pipeline, samples: int | None, max_se
 class Loader:
     """Batches of a data set, epoch after epoch."""
 
-    def __init__(self, *, source: Source, pipeline: Pipeline, batch_size: int, shuffle: bool, seed: int, drop_last: bool, order: str, on_error: str, max_error_count: int | None, max_error_share: float | None, threads: int | None, memory_limit: int | None, prefetch: int | None, fuse: bool, reads_in_flight: int | None, index: str, cache: str, cache_cut: str, cache_codec: str, store: object | None, store_cut: str, store_codec: str, profile: bool) -> None: ...
+    def __init__(self, *, source: Source, pipeline: Pipeline, batch_size: int, shuffle: bool, seed: int, drop_last: bool, order: str, on_error: str, max_error_count: int | None, max_error_share: float | None, threads: int | None, memory_limit: int | None, prefetch: int | None, fuse: bool, reads_in_flight: int | None, index: str, cache: Cache | None, cache_cut: str, cache_codec: str, cache_split: str, cache_outlives_loader: bool, job: str, store: object | None, store_cut: str, store_codec: str, profile: bool) -> None: ...
 
     def begin(self) -> None: ...
 
@@ -137,6 +145,8 @@ class Loader:
     def load_state_dict(self, state: dict) -> None: ...
 
     def stats(self) -> dict: ...
+
+    def cache_trouble(self) -> str: ...
 
     def profile(self) -> Profile: ...
 
@@ -160,10 +170,13 @@ class Plan:
 
     def explain(self, rows: int | None) -> str: ...
 
-def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str, prices: tuple[float, float, float] | None) -> Plan: ...
+def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str, prices: tuple[float, float, float] | None, jobs: int, same_seed: bool, split: str, storage_rate: float | None, cache_rate: float | None, link_rate: float | None, window: int | None) -> Plan: ...
 
 def simd_levels() -> list[str]:
     """SIMD levels of this processor, best first."""
 
 def parse_bytes(what: str, text: str, least: int = 1) -> int:
     """Number of bytes that a size such as '8GiB' stands for."""
+
+def parse_rate(what: str, text: str) -> float:
+    """Bytes per second that a rate such as '250MB/s' or '10Gb/s' stands for."""
