@@ -170,6 +170,21 @@ std::optional<Cut> CachedForms::wants(Turn turn, Cut from, From made_from) {
   return std::nullopt;
 }
 
+// Which of several values stays is for the cache to say, by seconds and bytes and by who has yet to
+// see them. Where jobs share them, the latter must decide: if small samples stayed for good, each
+// job would have to make all large ones for itself. So no sample counts as much more by the byte
+// than the usual one; nor does it otherwise for a thread that was interrupted while it made it.
+double CachedForms::saved_seconds(Form& form, double seconds, double bytes) const {
+  constexpr double kStep = 0.05, kMostAlone = 8, kMostShared = 1.5;
+  const double density = seconds / bytes;
+  double usual = form.usual_density.load(std::memory_order_relaxed);
+  usual = usual == 0 ? density : usual * (density > usual ? 1 + kStep : 1 - kStep);
+  form.usual_density.store(usual, std::memory_order_relaxed);
+  const double most = jobs_that_share() > 1 ? kMostShared : kMostAlone;
+  const double saved = bytes * std::clamp(density, usual / most, usual * most);
+  return saved * (plan_.trials ? plan_.trials->saved_share(form.cut) : 1);
+}
+
 void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds,
                        KeeperWork& work) try {
   const Timed timed(work.cache_ns);
@@ -181,8 +196,8 @@ void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds
   const auto size = static_cast<std::int64_t>(writer.size());
   form->offered_bytes.fetch_add(size, std::memory_order_relaxed);
   form->offered.fetch_add(1, std::memory_order_relaxed);
-  const double saved = seconds * (plan_.trials ? plan_.trials->saved_share(sample.cut) : 1);
-  if (!cache_->put(key(*form, {sample.id, epoch}), writer.size(), saved,
+  if (!cache_->put(key(*form, {sample.id, epoch}), writer.size(),
+                   saved_seconds(*form, seconds, static_cast<double>(writer.size())),
                    [&writer](std::span<std::uint8_t> place) { writer.write(place); })) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return;

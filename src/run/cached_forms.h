@@ -54,6 +54,7 @@ class CachedForms final : public FormKeeper {
     const bool fresh;
     const std::uint64_t number;  // CacheKey::form
     std::atomic<std::int64_t> kept{0}, kept_bytes{0}, offered{0}, offered_bytes{0};
+    std::atomic<double> usual_density{0};  // about the median of what samples took, by the byte
   };
 
   CacheKey key(const Form& form, Turn turn) const;
@@ -66,6 +67,7 @@ class CachedForms final : public FormKeeper {
   int jobs_that_share() const;
   void choose_again();
   bool has_room(const Form& form) const;
+  double saved_seconds(Form& form, double seconds, double bytes) const;
   std::string name_of(const Form& form) const;
 
   const What& what_;
