@@ -160,10 +160,13 @@ class Plan:
 
     def explain(self, rows: int | None) -> str: ...
 
-def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str, prices: tuple[float, float, float] | None) -> Plan: ...
+def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str, prices: tuple[float, float, float] | None, jobs: int, same_seed: bool, split: str, storage_rate: float | None, cache_rate: float | None, link_rate: float | None, window: int | None) -> Plan: ...
 
 def simd_levels() -> list[str]:
     """SIMD levels of this processor, best first."""
 
 def parse_bytes(what: str, text: str, least: int = 1) -> int:
     """Number of bytes that a size such as '8GiB' stands for."""
+
+def parse_rate(what: str, text: str) -> float:
+    """Bytes per second that a rate such as '250MB/s' or '10Gb/s' stands for."""

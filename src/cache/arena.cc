@@ -44,6 +44,18 @@ void Arena::give(std::uint64_t offset, std::uint64_t size) {
   insert(begin, end - begin);
 }
 
+std::uint64_t Arena::free_until(std::uint64_t offset) const {
+  const auto next = by_offset_.lower_bound(offset);
+  if (next == by_offset_.begin()) return 0;
+  const auto [begin, length] = *std::prev(next);
+  return begin + length == offset ? length : 0;
+}
+
+std::uint64_t Arena::free_from(std::uint64_t offset) const {
+  const auto found = by_offset_.find(offset);
+  return found == by_offset_.end() ? 0 : found->second;
+}
+
 void Arena::end_at(std::uint64_t end) {
   if (end >= end_) return;
   end_ = std::max(end, begin_);

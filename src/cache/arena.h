@@ -26,6 +26,10 @@ class Arena {
   // Nothing is taken from `end` on any more. REQUIRES: nothing is in use there.
   void end_at(std::uint64_t end);
 
+  // The free bytes that end, or begin, there.
+  std::uint64_t free_until(std::uint64_t offset) const;
+  std::uint64_t free_from(std::uint64_t offset) const;
+
   std::uint64_t free_bytes() const { return free_bytes_; }
   std::uint64_t used_bytes() const { return end_ - begin_ - free_bytes_; }
   std::uint64_t largest_free() const { return by_size_.empty() ? 0 : by_size_.rbegin()->first; }

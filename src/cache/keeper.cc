@@ -63,6 +63,7 @@ bool Keeper::commit(int client, std::uint64_t token) {
   Entry& entry = segment_->entry(reservation.number);
   flip_entry(entry);
   residents_.add(reservation.number, arena_.rounded(value.size), reservation.seconds);
+  by_place_.emplace(value.offset, reservation.number);
   fresh_ += value.fresh ? 1 : 0;
   announce(key_of(entry));
   add(segment_->header().entries, 1);
@@ -184,32 +185,6 @@ std::optional<Keeper::Number> Keeper::free_way(const CacheKey& key, double densi
   return best;
 }
 
-// A place of `size` bytes, for which values of less worth together make way.
-std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth) {
-  if (size > segment_->shape().end() - segment_->shape().arena_at()) return std::nullopt;
-  if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
-  double given = 0;
-  for (int victims = 0;; ++victims) {
-    reclaim();
-    if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
-    if (victims == Residents::kMostVictims) return std::nullopt;
-    const auto victim = residents_.victim(worth / static_cast<double>(size));
-    if (!victim) return std::nullopt;
-    given += residents_.worth(*victim);
-    if (given >= worth) return std::nullopt;
-    evict(*victim);
-  }
-}
-
-// In memory that has pages: where the system gives no more of them, the arena ends.
-std::optional<std::uint64_t> Keeper::allocate(std::uint64_t size) {
-  const std::optional<std::uint64_t> offset = arena_.take(size);
-  if (!offset || segment_->secure(*offset + size)) return offset;
-  arena_.give(*offset, size);
-  arena_.end_at(segment_->header().secured.load(std::memory_order_relaxed));
-  return arena_.take(size);
-}
-
 std::optional<Keeper::Place> Keeper::refuse() {
   add(segment_->header().refused, 1);
   return std::nullopt;
@@ -226,6 +201,7 @@ void Keeper::unlink(Number number) {
   parked_.push_back({values_[number].offset, values_[number].size});
   fresh_ -= values_[number].fresh ? 1 : 0;
   residents_.remove(number);
+  by_place_.erase(values_[number].offset);
   free_entry(number);
   add(segment_->header().entries, -1);
   segment_->header().nothing_less_worthy.store(0, std::memory_order_relaxed);

@@ -105,7 +105,8 @@ class Keeper {
     std::uint32_t owner = 0;
     bool fresh = false;
   };
-  static_assert(sizeof(Value) + Residents::kBytesEach <= Shape::kWriterBytes);
+  static constexpr std::size_t kPlaceBytes = 64;  // a node of by_place_
+  static_assert(sizeof(Value) + Residents::kBytesEach + kPlaceBytes <= Shape::kWriterBytes);
   struct Reservation {
     int client = 0;
     Number number = 0;
@@ -127,6 +128,7 @@ class Keeper {
   std::optional<Number> find(const CacheKey& key) const;
   std::optional<Number> free_way(const CacheKey& key, double density);
   std::optional<std::uint64_t> room(std::uint64_t size, double worth);
+  std::vector<Number> run_around(Number victim, std::uint64_t size, double worth) const;
   std::optional<std::uint64_t> room_for_seen_bits(std::uint64_t size);
   std::optional<std::uint64_t> allocate(std::uint64_t size);
   std::optional<Place> refuse();
@@ -142,7 +144,8 @@ class Keeper {
   const std::shared_ptr<Segment> segment_;
   Arena arena_;
   Residents residents_;
-  std::vector<Value> values_;  // by number: the place in the index
+  std::vector<Value> values_;                 // by number: the place in the index
+  std::map<std::uint64_t, Number> by_place_;  // resident ones, in the order in which they lie
   std::unordered_map<std::uint64_t, Reservation> reservations_;
   std::uint64_t next_token_ = 1;
   std::vector<std::optional<std::uint32_t>> owners_;  // by client; nothing: it is not open

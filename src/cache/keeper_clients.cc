@@ -93,28 +93,6 @@ int Keeper::join(int client, const JobOffer& offer) {
   return number;
 }
 
-// Worth more than values: without it nobody knows what they are worth. Those that make way do so in
-// the order in which they lie, so that their places join; not more than a part of them.
-std::optional<std::uint64_t> Keeper::room_for_seen_bits(std::uint64_t size) {
-  constexpr std::uint64_t kLargestPart = 4, kMostPerByte = 4;
-  const Shape& shape = segment_->shape();
-  if (size > (shape.end() - shape.arena_at()) / kLargestPart) return std::nullopt;
-  if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
-  std::vector<std::pair<std::uint64_t, Number>> places;
-  for (Number number = 0; number < values_.size(); ++number)
-    if (residents_.contains(number)) places.emplace_back(values_[number].offset, number);
-  std::ranges::sort(places);
-  std::uint64_t gone = 0;
-  for (const auto& [place, number] : places) {
-    gone += arena_.rounded(values_[number].size);
-    evict(number);
-    reclaim();
-    if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
-    if (gone > kMostPerByte * size) break;
-  }
-  return std::nullopt;
-}
-
 bool Keeper::leave(int client, int seat) {
   if (seat < 0 || seat >= static_cast<int>(seats_.size()) || client < 0) return false;
   Seat& left = seats_[static_cast<std::size_t>(seat)];

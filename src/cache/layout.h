@@ -33,7 +33,7 @@ struct Shape {
   std::uint64_t sets = 0;  // of the index: 8 entries each
 
   // What the writer keeps of an entry outside of the segment.
-  static constexpr std::uint64_t kWriterBytes = 48;
+  static constexpr std::uint64_t kWriterBytes = 112;
 
   // One entry for 4096 bytes: values of 5 KB fill the segment.
   static Shape of(std::uint64_t limit, int most_clients);

@@ -9,65 +9,62 @@
 namespace cutwater {
 namespace {
 
-constexpr double kTie = 0.005;  // as good as equal: the split with fewer forms is taken
-constexpr double kWindowPerJob = 128, kWindowShare = 0.01;
+constexpr double kTie = 0.005;         // as good as equal: the split with fewer forms is taken
+constexpr std::size_t kBestAlone = 4;  // forms that are tried besides those of the program
+constexpr double kWindowPerJob = 128, kWindowShare = 0.01;  // samples; of all samples
+constexpr double kMostWindow = 0.25;
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// A move of a share from one form to another, or to none, in steps that get smaller.
+// Moves shares from one form to another, in steps that get smaller, while that is faster.
 class Search {
  public:
-  Search(const EngineFill& engine, std::size_t forms) : engine_(engine), best_(forms) {}
+  Search(const EngineFill& engine, std::vector<double> shares)
+      : engine_(engine), best_(std::move(shares)), rate_(engine.with(best_).samples_per_s) {}
 
   const std::vector<double>& best() const { return best_; }
   double rate() const { return rate_; }
 
-  bool consider(std::vector<double> shares, double gain = 0) {
+  // `leave`: samples may belong to none of the forms.
+  void refine(const std::vector<std::size_t>& forms, bool leave) {
+    const std::size_t ends = forms.size() + (leave ? 1 : 0);
+    for (const double step : {0.32, 0.16, 0.08, 0.04, 0.02, 0.01})
+      for (bool better = true; better;) {
+        better = false;
+        for (std::size_t from = 0; from < ends; ++from)
+          for (std::size_t to = 0; to < ends; ++to)
+            if (from != to) better |= move(forms, from, to, step);
+      }
+  }
+
+ private:
+  bool move(const std::vector<std::size_t>& forms, std::size_t from, std::size_t to, double step) {
+    std::vector<double> shares = best_;
+    const double there = from < forms.size() ? shares[forms[from]] : 1 - sum(shares);
+    const double moved = std::min(step, there);
+    if (!(moved > 1e-9)) return false;
+    if (from < forms.size()) shares[forms[from]] -= moved;
+    if (to < forms.size()) shares[forms[to]] += moved;
     const double rate = engine_.with(shares).samples_per_s;
-    if (rate <= rate_ * (1 + gain)) return false;
+    if (rate <= rate_ * (1 + kGain)) return false;
     rate_ = rate;
     best_ = std::move(shares);
     return true;
   }
 
-  // Between these forms, and not kept.
-  void refine(const std::vector<std::size_t>& forms) {
-    for (const double step : {0.32, 0.16, 0.08, 0.04, 0.02, 0.01})
-      for (int round = 0; round < 8; ++round)
-        if (!improve(forms, step)) break;
-  }
-
- private:
-  bool improve(const std::vector<std::size_t>& forms, double step) {
-    bool better = false;
-    for (std::size_t from = 0; from <= forms.size(); ++from)
-      for (std::size_t to = 0; to <= forms.size(); ++to) {
-        if (from == to) continue;
-        std::vector<double> shares = best_;
-        const double there = from < forms.size() ? shares[forms[from]] : 1 - sum(shares);
-        const double moved = std::min(step, there);
-        if (!(moved > 1e-9)) continue;
-        if (from < forms.size()) shares[forms[from]] -= moved;
-        if (to < forms.size()) shares[forms[to]] += moved;
-        better |= consider(std::move(shares), 1e-4);
-      }
-    return better;
-  }
-
+  static constexpr double kGain = 1e-4;
   const EngineFill& engine_;
   std::vector<double> best_;
   double rate_ = 0;
 };
 
+// In thousandths, without those that are smaller than `least`; what they had goes to the largest.
 std::vector<double> rounded(std::vector<double> shares, double least) {
-  double excess = -1;
-  for (double& share : shares) {
-    share = share < least ? 0 : std::round(share * 1000) / 1000;
-    excess += share;
-  }
-  if (excess > 0) *std::max_element(shares.begin(), shares.end()) -= excess;
+  const double whole = std::round(sum(shares) * 1000) / 1000;
+  for (double& share : shares) share = share < least ? 0 : std::round(share * 1000) / 1000;
+  *std::max_element(shares.begin(), shares.end()) += whole - sum(shares);
   return shares;
 }
 
@@ -88,7 +85,8 @@ CacheChooser::CacheChooser(const CacheModel& model, std::vector<double> split)
 
 CacheChoice CacheChooser::with_shares(CacheChoice like, std::vector<double> shares) const {
   like.shares = std::move(shares);
-  like.filled = EngineFill(model_, like.rates, like.sharing, like.cache_bytes).with(like.shares);
+  like.filled =
+      EngineFill(model_, like.rates, like.sharing, like.cache_bytes, like.shares).with(like.shares);
   like.samples_per_s = like.setting.consumed(like.filled.samples_per_s);
   return like;
 }
@@ -108,42 +106,61 @@ CacheChoice CacheChooser::best(const CacheSetting& setting) const {
   return *best;
 }
 
-// Begins with each form alone and with what the program says, which knows the forms that matter.
+// Begins with the best form alone and with what the program says, which knows the forms that
+// matter.
 void CacheChooser::search(CacheChoice& choice) const {
-  const EngineFill engine(model_, choice.rates, choice.sharing, choice.cache_bytes);
   const std::size_t count = model_.forms.size();
-  Search alone(engine, count);
-  for (std::size_t f = 0; f < count; ++f) {
-    std::vector<double> one(count);
-    one[f] = 1;
-    alone.consider(std::move(one));
-  }
+  const auto alone = [&](std::size_t form) {
+    std::vector<double> shares(count);
+    shares[form] = 1;
+    return shares;
+  };
+  std::vector<std::pair<double, std::size_t>> by_rate;
+  for (std::size_t f = 0; f < count; ++f)
+    by_rate.emplace_back(-with_shares(choice, alone(f)).filled.samples_per_s, f);
+  std::sort(by_rate.begin(), by_rate.end());
   const Filled bound =
       fill_cache(model_, choice.rates, choice.sharing, choice.cache_bytes, Freedom::kSplit);
-  std::vector<double> kept(count), all(count);
-  double sum_kept = 0;
-  for (const FormUse& use : bound.fill.forms) sum_kept += use.share;
+  std::vector<double> kept, used(count);
   std::vector<std::size_t> forms;
+  for (std::size_t k = 0; k < std::min(by_rate.size(), kBestAlone); ++k)
+    forms.push_back(by_rate[k].second);
   for (std::size_t f = 0; f < count; ++f) {
-    kept[f] = std::min(bound.fill.forms[f].share, 1.0);
-    all[f] = sum_kept > 0 ? kept[f] / sum_kept : 0;
-    if (kept[f] > 0.005 || alone.best()[f] > 0 || f == 0) forms.push_back(f);
+    kept.push_back(bound.fill.forms[f].share);
+    if (kept[f] > 0.005 && std::find(forms.begin(), forms.end(), f) == forms.end())
+      forms.push_back(f);
+    if (kept[f] > 0) used[f] = 1;
   }
-  Search mixed = alone;
-  mixed.consider(std::vector<double>(count));
-  mixed.consider(kept);
-  mixed.consider(all);
-  if (mixed.rate() < bound.samples_per_s * (1 - 1e-4)) mixed.refine(forms);
+  for (const std::size_t form : forms) used[form] = 1;
+  const EngineFill engine(model_, choice.rates, choice.sharing, choice.cache_bytes, used);
 
-  std::vector<double> shares = rounded(mixed.best(), 0);
+  // Several jobs go to what is in the cache first: samples that never are there would be left for
+  // the end of an epoch, all of them misses. One job keeps its order.
+  const bool leave = choice.setting.jobs < 2;
+  std::vector<double> all = alone(forms.front());
+  if (const double whole = sum(kept); whole > 0)
+    for (std::size_t f = 0; f < count; ++f) all[f] = kept[f] / whole;
+  if (const double excess = sum(kept) - 1; excess > 0) kept = all;
+
+  std::vector<Search> searches = {Search(engine, alone(forms.front())), Search(engine, all)};
+  if (leave) searches.emplace_back(engine, kept);
+  const Search* best = nullptr;
+  for (Search& one : searches) {
+    if (best != nullptr && best->rate() > bound.samples_per_s * (1 - kTie)) break;
+    if (one.rate() < bound.samples_per_s * (1 - kTie)) one.refine(forms, leave);
+    if (best == nullptr || one.rate() > best->rate()) best = &one;
+  }
+  std::vector<double> shares = rounded(best->best(), 0);
   for (const std::vector<double>& simpler :
-       {std::vector<double>(count), alone.best(), rounded(mixed.best(), 0.05),
-        rounded(mixed.best(), 0.01)})
-    if (engine.with(simpler).samples_per_s >= mixed.rate() * (1 - kTie)) {
+       {std::vector<double>(count), alone(forms.front()), rounded(best->best(), 0.05),
+        rounded(best->best(), 0.01)})
+    if (engine.with(simpler).samples_per_s >= best->rate() * (1 - kTie)) {
       shares = simpler;
       break;
     }
-  choice = with_shares(std::move(choice), std::move(shares));
+  choice.filled = engine.with(shares);
+  choice.shares = std::move(shares);
+  choice.samples_per_s = choice.setting.consumed(choice.filled.samples_per_s);
   choice.filled.price = bound.price;  // with more room, the split would be another
 }
 
@@ -157,7 +174,7 @@ std::vector<CacheChoice> CacheChooser::candidates(const CacheSetting& setting) c
   cold.sharing.jobs = setting.jobs;
   const double window = setting.window_samples.value_or(
       std::max(kWindowPerJob * setting.jobs, kWindowShare * model_.samples));
-  cold.sharing.window_share = std::min(1.0, window / model_.samples);
+  cold.sharing.window_share = std::min(kMostWindow, window / model_.samples);
   std::vector<CacheChoice> found;
   const bool pages = !setting.storage_given && setting.residency != Residency::kCold;
   if (!pages || setting.residency == Residency::kFits) found.push_back(cold);

@@ -39,10 +39,10 @@ std::string what_bounds(const Plan& plan) {
     if (use.name != plan.choice.bound_by && use.name != "memory" && use.use >= 0.005)
       text += "; " + use.name + " is busy " + percent_text(std::min(use.use, 1.0)) + " of the time";
   text += ". ";
-  const double saved = cache.price_s_per_byte * 1e9;
-  return text + (saved > 0
-                     ? "Another GB of cache would shorten an epoch by " + duration_text(saved) + "."
-                     : "More cache would not help.");
+  const double saved = 0.01 * cache.price_s_per_byte * plan.choice.memory_bytes;
+  return text + (saved > 0 ? "One percent more cache would shorten an epoch by " +
+                                 duration_text(saved) + "."
+                           : "More cache would not help.");
 }
 
 std::string what_passes(const Plan& plan) {
@@ -60,7 +60,8 @@ std::string what_the_paper_says(const PaperPlan& paper, double ours) {
   return std::string("The Seneca paper's equations choose ") + split +
          " (encoded, decoded, augmented bytes) and promise " + rate_text(paper.samples_per_s) +
          " samples/s; by this model that split gives " + rate_text(paper.by_our_model) + ", " +
-         percent_text(ours > 0 ? paper.by_our_model / ours : 0) + " of ours.";
+         percent_text(ours > 0 ? paper.by_our_model / ours : 0) + " of ours" +
+         (paper.augmented > 0 ? "; its augmented samples are the same for all jobs." : ".");
 }
 
 }  // namespace

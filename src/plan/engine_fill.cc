@@ -12,59 +12,60 @@ double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t fo
 }
 
 EngineFill::EngineFill(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
-                       double cache_bytes)
-    : model_(model),
-      rates_(rates),
+                       double cache_bytes, std::span<const double> used)
+    : rates_(rates),
       keeping_(model, sharing),
+      not_kept_(keeping_.not_kept()),
       budget_(cache_bytes / model.samples - keeping_.handed_on_bytes()) {
-  for (std::size_t f = 0; f < model.forms.size(); ++f)
-    for (std::size_t i = 0; i < model.classes(); ++i)
-      entries_.push_back(
-          {f, i, worth_s(model, rates, f, i) / std::max(model.forms[f].bytes[i], 1.0)});
-  std::stable_sort(entries_.begin(), entries_.end(),
-                   [](const Entry& a, const Entry& b) { return a.density > b.density; });
+  const double window = keeping_.passes() ? keeping_.window_share() : 0;
+  const double handed = keeping_.passes() ? sharing.jobs - 1 : 0;
+  for (std::size_t f = 0; f < model.forms.size(); ++f) {
+    if (!used.empty() && !(used[f] > 0)) continue;
+    for (std::size_t i = 0; i < model.classes(); ++i) {
+      const double bytes = std::max(model.forms[f].bytes[i], 1.0);
+      const double density = worth_s(model, rates, f, i) / bytes;
+      // Handed on, it saves all but one making of each epoch; if it stays, that one, too.
+      if (handed > 0) steps_.push_back({f, i, false, window * bytes, density * handed / window});
+      steps_.push_back({f, i, true, (1 - window) * bytes, density / (1 - window)});
+    }
+  }
+  std::stable_sort(steps_.begin(), steps_.end(),
+                   [](const Step& a, const Step& b) { return a.density > b.density; });
 }
 
 Filled EngineFill::with(std::span<const double> shares) const {
   Filled filled;
-  Fill& fill = filled.fill = keeping_.empty();
-  // What passes has its window first: it is put there whatever it drives out.
-  double window = 0, rest = 1;
-  for (const Entry& entry : entries_)
-    window += shares[entry.form] * keeping_.weight() * keeping_.window_share() *
-              model_.forms[entry.form].bytes[entry.sample];
-  const double passing = !keeping_.passes() || budget_ <= 0 ? 0
-                         : window > budget_                 ? budget_ / window
-                                                            : 1;
-  double left = std::max(budget_ - passing * window, 0.0);
-  std::optional<Entry> next;  // to stay, were there more room
-  for (const Entry& entry : entries_) {
-    const double share = shares[entry.form] * keeping_.weight();
+  Fill& fill = filled.fill = not_kept_;
+  const Kept before_staying = keeping_.passes() ? Kept::kPassing : Kept::kNot;
+  double left = std::max(budget_, 0.0);
+  const Step* next = nullptr;  // to be done, were there more room
+  for (const Step& step : steps_) {
+    const double share = shares[step.form] * keeping_.weight();
     if (!(share > 0)) continue;
-    const double bytes = model_.forms[entry.form].bytes[entry.sample];
-    const double more = share * bytes * (1 - passing * keeping_.window_share());
-    const double stays = more > left ? left / more : 1;
-    left -= stays * more;
-    if (stays < 1 && !next) next = entry;
-    keeping_.add(entry.form, entry.sample, Kept::kResident, stays * share, fill);
-    if (passing > 0)
-      keeping_.add(entry.form, entry.sample, Kept::kPassing, (1 - stays) * passing * share, fill);
-    keeping_.add(entry.form, entry.sample, Kept::kNot, (1 - stays) * (1 - passing) * share, fill);
+    const double done = std::min(1.0, left / (share * step.bytes)) * share;
+    left -= done * step.bytes;
+    if (done > 0) {
+      const Kept before = step.stays ? before_staying : Kept::kNot;
+      const Kept after = step.stays ? Kept::kResident : Kept::kPassing;
+      keeping_.add(step.form, step.sample, before, -done, fill);
+      keeping_.add(step.form, step.sample, after, done, fill);
+    }
+    if (done < share) {
+      next = &step;
+      break;
+    }
   }
-  for (std::size_t f = 0; f < shares.size(); ++f) rest -= fill.forms[f].share = shares[f];
-  for (std::size_t i = 0; rest > 0 && i < model_.classes(); ++i)
-    keeping_.add(0, i, Kept::kNot, rest * keeping_.weight(), fill);
+  for (std::size_t f = 0; f < shares.size(); ++f) fill.forms[f].share = shares[f];
   const Demand demand(fill.later, rates_);
   filled.samples_per_s = 1 / demand.longest();
-  if (!next) return filled;
-  const Demand without(
-      passing > 0 ? keeping_.passing(next->form, next->sample) : keeping_.miss(next->sample),
-      rates_);
-  const Demand with(keeping_.hit(next->form, next->sample), rates_);
+  if (next == nullptr) return filled;
+  const Amounts miss = keeping_.miss(next->sample);
+  const Amounts passing = keeping_.passes() ? keeping_.passing(next->form, next->sample) : miss;
+  const Demand without(next->stays ? passing : miss, rates_);
+  const Demand with(next->stays ? keeping_.hit(next->form, next->sample) : passing, rates_);
   for (std::size_t r = 0; r < Demand::kResources; ++r)
     if (demand.seconds[r] >= demand.longest())
-      filled.price = std::max(0.0, (without.seconds[r] - with.seconds[r]) /
-                                       model_.forms[next->form].bytes[next->sample]);
+      filled.price = std::max(0.0, (without.seconds[r] - with.seconds[r]) / next->bytes);
   return filled;
 }
 

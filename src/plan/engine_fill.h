@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // EngineFill: what becomes of a cache for a given split, as the engine fills it. It keeps all
-// samples that belong to a form as long as there is room; where there is none, those stay that
-// took the most seconds per byte to make, whichever resource bounds the jobs.
+// samples that belong to a form as long as there is room; where there is none, those that will save
+// the most seconds per byte, whichever resource bounds the jobs: first, for the short time until
+// the other jobs have taken them, then for all epochs.
 #pragma once
 
 #include <span>
@@ -18,24 +19,27 @@ double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t fo
 
 class EngineFill {
  public:
-  // REQUIRES: model, rates and sharing outlive this.
+  // `used`: forms with a share there are all that will be asked for; empty: all are. REQUIRES:
+  // model, rates and sharing outlive this.
   EngineFill(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
-             double cache_bytes);
+             double cache_bytes, std::span<const double> used = {});
 
   // One share for each form of the model, summing to at most 1; the rest is never kept.
   Filled with(std::span<const double> shares) const;
 
  private:
-  struct Entry {
+  // A sample that would be handed on, or that would stay besides.
+  struct Step {
     std::size_t form = 0, sample = 0;
-    double density = 0;
+    bool stays = false;
+    double bytes = 0, density = 0;
   };
 
-  const CacheModel& model_;
   const SharedRates& rates_;
   const Keeping keeping_;
-  const double budget_;         // per sample of the data set
-  std::vector<Entry> entries_;  // the densest first
+  const Fill not_kept_;
+  const double budget_;      // per sample of the data set
+  std::vector<Step> steps_;  // the densest first
 };
 
 }  // namespace cutwater

@@ -43,7 +43,7 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, FormPlan plan)
     : what_(what),
       cache_(use.cache),
       codec_(codec_named(use.codec)),
-      jobs_expected_(use.jobs),
+      jobs_expected_(std::max(use.jobs, use.cache->shared() ? 2 : 1)),
       plan_(std::move(plan)),
       data_(data_of(what, use)) {
   if (const std::optional<Cut> cut = fresh_cut(what)) fresh_ = add(*cut, codec_);
@@ -181,7 +181,8 @@ void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds
   const auto size = static_cast<std::int64_t>(writer.size());
   form->offered_bytes.fetch_add(size, std::memory_order_relaxed);
   form->offered.fetch_add(1, std::memory_order_relaxed);
-  if (!cache_->put(key(*form, {sample.id, epoch}), writer.size(), seconds,
+  const double saved = seconds * (plan_.trials ? plan_.trials->saved_share(sample.cut) : 1);
+  if (!cache_->put(key(*form, {sample.id, epoch}), writer.size(), saved,
                    [&writer](std::span<std::uint8_t> place) { writer.write(place); })) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return;

@@ -71,7 +71,7 @@ class CachedForms final : public FormKeeper {
   const What& what_;
   const std::shared_ptr<Cache> cache_;
   const Codec codec_;
-  const int jobs_expected_;
+  const int jobs_expected_;  // who comes to a shared cache expects others
   const FormPlan plan_;
   const std::uint64_t data_;
   std::deque<Form> forms_;     // fresh first, then from the latest cut to the earliest

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -49,8 +50,8 @@ class TestSeat final : public CacheSeat {
 // A memory cache that tells what was asked of it.
 class ToldCache final : public Cache {
  public:
-  explicit ToldCache(std::size_t limit = kPlenty, bool is_shared = false)
-      : inner_(memory_cache(limit)), shared_(is_shared) {}
+  explicit ToldCache(std::size_t bytes = kPlenty, bool is_shared = false)
+      : inner_(memory_cache(bytes)), shared_(is_shared) {}
 
   CacheValue get(const CacheKey& key) override { return inner_->get(key); }
   bool has_room(std::size_t bytes) const override { return inner_->has_room(bytes); }
@@ -66,7 +67,11 @@ class ToldCache final : public Cache {
   }
   bool shared() const override { return shared_; }
   std::string trouble() const override { return trouble_text; }
-  CacheStats stats() const override { return inner_->stats(); }
+  CacheStats stats() const override {
+    CacheStats stats = inner_->stats();
+    if (limit != 0) stats.limit = limit;
+    return stats;
+  }
 
   struct Put {
     CacheKey key;
@@ -76,6 +81,7 @@ class ToldCache final : public Cache {
   std::vector<JobOffer> offers;
   Others others;
   std::string trouble_text;
+  std::size_t limit = 0;  // not 0: what it says that it has
 
  private:
   const std::shared_ptr<Cache> inner_;
@@ -149,8 +155,10 @@ TEST(CachedSplit, WhatCannotBeIsRefused) {
   refused("resize=0.5", "no cut 'resize'");
   refused("pixels:gzip=0.5", "codec 'gzip' is not known");
   refused("pixels=0.5,window=0.6", "are more than all samples");
-  for (const char* text : {"pixels", "pixels=", "pixels=x", "pixels=2", "pixels=-1", "=0.5,", ","})
-    refused(text, "cache split: ");
+  refused("=0.5", "no cut ''");
+  for (const char* text :
+       {"pixels", "pixels=", "pixels=x", "pixels=2", "pixels=-1", "pixels=1,", ","})
+    refused(text, "cache split: each part must be CUT=SHARE");
   EXPECT_THAT([&] { stream(what, with(memory_cache(kPlenty), "pixels=1", "pixels")); },
               ThrowsMessage<Error>(HasSubstr("a cut or a split, not both")));
 }
@@ -215,7 +223,6 @@ TEST(CachedForms, FreshFormsAreSharedByThoseWhoDrawAlike) {
   const CacheReport second = run(what, with(cache, "", "window"), 3);
   EXPECT_EQ(second.misses, 0);
   EXPECT_GE(form_of(second, fresh).hits, 3 * kSamples);
-  EXPECT_EQ(second.jobs, 2);
 
   const What other_seed = what_of(kChain, kSamples, 6);
   const CacheReport third = run(other_seed, with(cache, "", "window"), 3);
@@ -267,9 +274,11 @@ TEST(CachedForms, TwoDataSetsNeverMeet) {
   EXPECT_GE(run(what_of(kChain, 42), with(cache, "", "pixels"), 1).misses, 42);
 }
 
-TEST(CachedForms, TroubleIsSaid) {
+TEST(CachedForms, TroubleIsSaidAndHowManyJobsThereAre) {
   const auto cache = std::make_shared<ToldCache>();
   Loader loader(what_of(), with(cache, "", "pixels"));
+  cache->others.all = 2;
+  EXPECT_EQ(loader.stats().cache->jobs, 3);
   EXPECT_THAT(loader.cache_trouble(), IsEmpty());
   cache->trouble_text = "the other end is gone";
   EXPECT_EQ(loader.cache_trouble(), "the other end is gone");
@@ -287,23 +296,30 @@ class DearSource final : public MemorySource {
   }
 };
 
-// What does not fit is missed by one job only, so a later cut pays in little room.
+// What does not fit is missed by one job only, so a later cut pays in little room; but what is
+// there must outlast the distance between the jobs.
 TEST(CachedCut, IsALaterOneForManyJobs) {
-  What what = what_of("pixels(600, 800) | jitter");
-  what.source = std::make_shared<DearSource>(50, 10);
+  What what = what_of("pixels(200, 300) | jitter");
+  what.source = std::make_shared<DearSource>(1'000'000, 10);
   what.order = Order::kReady;
+  constexpr std::size_t kRoom = std::size_t{2} << 30;  // for all as stored, one in ninety as pixels
   const CutTrials trials("cache", what, {}, 1e12, true);
-  EXPECT_EQ(trials.choose(std::size_t{1} << 20, 1).cut, 0);
-  EXPECT_EQ(trials.choose(std::size_t{1} << 20, 64).cut, 1);
-  EXPECT_THAT(trials.choose(std::size_t{1} << 20, 64).why, HasSubstr("samples for 64 jobs: it"));
+  EXPECT_EQ(trials.choose(kRoom, 1).cut, 0);
+  EXPECT_EQ(trials.choose(kRoom, 64).cut, 1);
+  EXPECT_THAT(trials.choose(kRoom, 64).why, HasSubstr("samples for 64 jobs: it"));
+  what.batch_size = 100'000;
+  EXPECT_EQ(CutTrials("cache", what, {}, 1e12, true).choose(kRoom, 64).cut, 0);
+  what.batch_size = 4;
 
   // A job comes, and goes.
-  const auto cache = std::make_shared<ToldCache>(std::size_t{1} << 20);
+  const auto cache = std::make_shared<ToldCache>();
+  cache->limit = kRoom;
   Loader loader(what, with(cache));
   EXPECT_EQ(loader.stats().cache->cut, "source");
   for (const auto& [others, cut] : {std::pair{63, "pixels"}, {0, "source"}, {63, "pixels"}}) {
     cache->others.all = others;
-    EXPECT_EQ(test::sorted_ids(test::epochs(loader, 1)), test::counted_to(50));
+    loader.begin();
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(loader.next());
     EXPECT_EQ(loader.stats().cache->cut, cut);
   }
 
@@ -313,6 +329,41 @@ TEST(CachedCut, IsALaterOneForManyJobs) {
   EXPECT_EQ(Loader(what, with(cache)).stats().cache->cut, "source");
   cache->others.alike = 63;
   EXPECT_EQ(Loader(what, with(cache)).stats().cache->cut, "pixels");
+}
+
+// Who chooses by the same figures chooses the same.
+TEST(CachedCut, JobsMeasureOnceForAll) {
+  const auto source = test::faulty(kSamples, {});
+  What what = what_of();
+  what.source = source;
+  const auto cache = std::make_shared<ToldCache>(kPlenty, true);
+  const std::string first = Loader(what, with(cache)).stats().cache->why;
+  const std::size_t reads = source->reads().size();
+  EXPECT_GT(reads, 0u);
+  EXPECT_EQ(Loader(what, with(cache)).stats().cache->why, first);
+  EXPECT_EQ(source->reads().size(), reads);
+  EXPECT_EQ(cache->stats().entries, 1);
+  what.pipeline = Pipeline::parse("pixels(9, 9) | jitter", test::test_table());
+  (void)Loader(what, with(cache));
+  EXPECT_GT(source->reads().size(), reads);
+}
+
+TEST(CachedCut, FiguresThatCannotBeAreNotTaken) {
+  const What what = what_of();
+  const CutTrials trials("cache", what, {}, 1e12, true);
+  const std::vector<double> good = trials.numbers();
+  const std::optional<CutTrials> again = CutTrials::from_numbers(what, good);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->choose(kPlenty).why, trials.choose(kPlenty).why);
+  EXPECT_FALSE(CutTrials::from_numbers(what, {}));
+  EXPECT_FALSE(CutTrials::from_numbers(what, std::span(good).first(good.size() - 1)));
+  for (std::size_t i = 0; i < good.size(); ++i)
+    for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN(),
+                               std::numeric_limits<double>::infinity()}) {
+      std::vector<double> bad = good;
+      bad[i] = wrong;
+      EXPECT_FALSE(CutTrials::from_numbers(what, bad));
+    }
 }
 
 TEST(CacheFirst, IsTheFirstKeyThatHasAValue) {

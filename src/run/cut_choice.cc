@@ -132,6 +132,10 @@ class Trial {
   RunContext how_;
 };
 
+double reach_of(const What& what) {
+  return static_cast<double>(what.batch_size) * static_cast<double>(what.max_late_batches);
+}
+
 std::string milliseconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
@@ -149,7 +153,7 @@ CutChoice given_cut(const std::string& what_for, const What& what, const std::st
 
 CutTrials::CutTrials(const std::string& what_for, const What& what, const Codec& codec,
                      double bytes_per_second, bool fuse)
-    : first_(what.source->cut()), all_(what.source->size()) {
+    : first_(what.source->cut()), all_(what.source->size()), reach_(reach_of(what)) {
   if (!what.pipeline.stable(first_))
     throw Error(
         Code::kInvalidArgument,
@@ -165,7 +169,7 @@ CutTrials::CutTrials(const std::string& what_for, const What& what, const Codec&
 
 CutChoice CutTrials::choose(std::size_t room_bytes, int jobs) const {
   if (tried_ == 0) return {first_, "no sample that was tried is good"};
-  const double miss = read_seconds_ + cuts_[0].finish_seconds;
+  const double miss = miss_seconds();
   const auto all = static_cast<double>(all_);
   const auto share = [&](const AtCut& cut) {
     return std::min(1.0, static_cast<double>(room_bytes) / (cut.bytes * all));
@@ -173,7 +177,9 @@ CutChoice CutTrials::choose(std::size_t room_bytes, int jobs) const {
   // A single job keeps what fits, and the rest passes by. Of several, whoever misses a sample keeps
   // it for the others: each miss takes what keeping takes.
   const auto saved = [&](const AtCut& cut) {
-    const double hits = 1 - (1 - share(cut)) / jobs;
+    const double there = share(cut);
+    const double outlasts = std::min(1.0, there * all / (reach_ * jobs));
+    const double hits = there + (1 - there) * (1 - 1.0 / jobs) * outlasts;
     const double kept_miss = read_seconds_ + cut.make_seconds + cut.finish_seconds;
     return miss - hits * cut.finish_seconds - (1 - hits) * (jobs > 1 ? kept_miss : miss);
   };
@@ -195,6 +201,43 @@ CutChoice CutTrials::choose(std::size_t room_bytes, int jobs) const {
               bytes_text(static_cast<std::uint64_t>(best->bytes * all)) + ", and leaves " +
               milliseconds(best->finish_seconds) + " of " + milliseconds(miss) +
               " per sample to be done"};
+}
+
+double CutTrials::saved_share(Cut cut) const {
+  if (tried_ == 0) return 1;
+  const Cut last = first_ + static_cast<Cut>(cuts_.size()) - 1;
+  const AtCut& at = cuts_[static_cast<std::size_t>(std::min(cut, last) - first_)];
+  const double finish = cut > last ? 0 : at.finish_seconds;
+  const double made = read_seconds_ + at.make_seconds + (cut > last ? at.finish_seconds : 0);
+  return std::clamp((miss_seconds() - finish) / std::max(made, 1e-9), 0.01, 1.0);
+}
+
+std::vector<double> CutTrials::numbers() const {
+  std::vector<double> numbers = {static_cast<double>(first_), static_cast<double>(tried_),
+                                 read_seconds_};
+  for (const AtCut& cut : cuts_)
+    numbers.insert(numbers.end(), {cut.bytes, cut.make_seconds, cut.finish_seconds});
+  return numbers;
+}
+
+std::optional<CutTrials> CutTrials::from_numbers(const What& what,
+                                                 std::span<const double> numbers) {
+  CutTrials trials;
+  trials.first_ = what.source->cut();
+  trials.all_ = what.source->size();
+  trials.reach_ = reach_of(what);
+  const auto cuts = static_cast<std::size_t>(what.pipeline.frontier() - trials.first_ + 1);
+  const auto sound = [](double number) { return number >= 0 && number < 1e15; };
+  if (numbers.size() != 3 + 3 * cuts || !std::ranges::all_of(numbers, sound) ||
+      numbers[0] != trials.first_)
+    return std::nullopt;
+  trials.tried_ = static_cast<std::int64_t>(numbers[1]);
+  trials.read_seconds_ = numbers[2];
+  for (std::size_t i = 3; i < numbers.size(); i += 3) {
+    if (!(numbers[i] > 0)) return std::nullopt;
+    trials.cuts_.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+  }
+  return trials;
 }
 
 }  // namespace cutwater

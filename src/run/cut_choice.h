@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,16 +30,31 @@ class CutTrials {
 
   // The cut with which an epoch would take the least time when samples at it fill `room_bytes`.
   // Where several jobs share what is kept, each sample being taken by all of them while it is
-  // there, only one of them misses what does not fit: so a later cut pays in less room.
+  // there, only one of them misses what does not fit: so a later cut pays in less room, as long as
+  // what is there outlasts the distance between the jobs.
   CutChoice choose(std::size_t room_bytes, int jobs = 1) const;
 
+  // How much a hit at a cut saves, measured by what it takes to make a sample and keep it there,
+  // which may be more than to make it in one go; past the frontier, a hit saves nearly all.
+  double saved_share(Cut cut) const;
+
+  // As bytes, for other jobs: who chooses by the same figures chooses the same.
+  std::vector<double> numbers() const;
+  // Nothing: these are no trials of such a data set and pipeline.
+  static std::optional<CutTrials> from_numbers(const What& what, std::span<const double> numbers);
+
  private:
+  CutTrials() = default;
+
   struct AtCut {  // of a sample, on average
     double bytes = 0, make_seconds = 0, finish_seconds = 0;
   };
 
-  Cut first_;  // the source's
-  std::int64_t tried_ = 0, all_;
+  double miss_seconds() const { return read_seconds_ + cuts_[0].finish_seconds; }
+
+  Cut first_ = 0;  // the source's
+  std::int64_t tried_ = 0, all_ = 0;
+  double reach_ = 1;         // samples by which a job may leave its order to take what is there
   std::vector<AtCut> cuts_;  // from there to the frontier
   double read_seconds_ = 0;
 };

@@ -216,6 +216,7 @@ class Executor {
   std::function<void(std::size_t)> room_for_read(Task& task, std::uint64_t* read_bytes);
   void make_kept(Task& task, Kept kept, Work& work);
   void make_read(Task& task, Work& work, Clock::time_point start);
+  double usual_read(double seconds);
   Result<Sample> take_read(Task& task, Work& work);
   Result<Sample> read_at_once(Task& task, Work& work);
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
@@ -247,6 +248,8 @@ class Executor {
   std::size_t noted_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   Work work_ CUTWATER_GUARDED_BY(mutex_);
+  double usual_read_s_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  std::int64_t reads_counted_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_;
 
   // Whether reads of a file system that cannot say if they would wait are slow: now and then a

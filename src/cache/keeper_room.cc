@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeper, room: which values make way together, so that their places are one.
+#include <algorithm>
+#include <iterator>
+
+#include "cache/keeper.h"
+
+namespace cutwater::cache {
+
+// A place of `size` bytes, for which values of less worth together make way.
+std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth) {
+  constexpr int kRuns = 8;
+  if (size > segment_->shape().end() - segment_->shape().arena_at()) return std::nullopt;
+  if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
+  reclaim();
+  if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto victim = residents_.victim(worth / static_cast<double>(size));
+    if (!victim) return std::nullopt;
+    const std::vector<Number> run = run_around(*victim, size, worth);
+    for (const Number number : run) evict(number);
+    if (run.empty()) continue;
+    reclaim();
+    if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
+  }
+  return std::nullopt;
+}
+
+// A value and as many of its neighbors, on the side where they are worth less by the byte, as make
+// a place of `size` with what is free between them. Nothing: something else lies in between, or
+// together they are worth as much as what is to come.
+std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size,
+                                               double worth) const {
+  std::vector<Number> run;
+  auto left = by_place_.find(values_[victim].offset), right = left;
+  std::uint64_t begin = left->first, end = begin;
+  double given = 0;
+  const auto take = [&](Number number) {
+    run.push_back(number);
+    given += residents_.worth(number);
+    begin = std::min(begin, values_[number].offset);
+    end = std::max(end, values_[number].offset + arena_.rounded(values_[number].size));
+    begin -= arena_.free_until(begin);
+    end += arena_.free_from(end);
+  };
+  for (take(victim); end - begin < size;) {
+    // The next on either side, where it is a value and lies close.
+    std::optional<Number> before, after;
+    if (left != by_place_.begin()) {
+      const auto& [offset, number] = *std::prev(left);
+      if (offset + arena_.rounded(values_[number].size) == begin) before = number;
+    }
+    if (const auto next = std::next(right); next != by_place_.end() && next->first == end)
+      after = next->second;
+    if (!before && !after) return {};
+    if (before && (!after || residents_.density(*before) < residents_.density(*after))) {
+      --left;
+      take(*before);
+    } else {
+      ++right;
+      take(*after);
+    }
+    if (given >= worth) return {};
+  }
+  return given < worth ? run : std::vector<Number>{};
+}
+
+// In memory that has pages: where the system gives no more of them, the arena ends.
+std::optional<std::uint64_t> Keeper::allocate(std::uint64_t size) {
+  const std::optional<std::uint64_t> offset = arena_.take(size);
+  if (!offset || segment_->secure(*offset + size)) return offset;
+  arena_.give(*offset, size);
+  arena_.end_at(segment_->header().secured.load(std::memory_order_relaxed));
+  return arena_.take(size);
+}
+
+// Worth more than values: without it nobody knows what they are worth. Those that make way do so in
+// the order in which they lie, so that their places join; not more than a part of them.
+std::optional<std::uint64_t> Keeper::room_for_seen_bits(std::uint64_t size) {
+  constexpr std::uint64_t kLargestPart = 4, kMostPerByte = 4;
+  const Shape& shape = segment_->shape();
+  if (size > (shape.end() - shape.arena_at()) / kLargestPart) return std::nullopt;
+  if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
+  for (std::uint64_t gone = 0; !by_place_.empty() && gone <= kMostPerByte * size;) {
+    const Number number = by_place_.begin()->second;
+    gone += arena_.rounded(values_[number].size);
+    evict(number);
+    reclaim();
+    if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cutwater::cache
