@@ -124,18 +124,15 @@ def sweep(setup: Setup, cell: Cell, rounds: int) -> dict[str, Any]:
 
 def measure(setup: Setup) -> dict[str, Any]:
     cells = all_cells(setup)
-    if setup.quick:
-        cells = cells[::7]
-    rows = [one_cell(setup, cell) for cell in cells]
+    rows = [one_cell(setup, cell) for cell in (cells[::7] if setup.quick else cells)]
     # Where jobs share and the choice matters: a middling cache before slow and before fast storage.
-    of_interest = [
-        cell for cell in cells if cell.jobs > 1 and not cell.consumer and cell.cache == cells[len(cells) // 2].cache
-    ]
+    middling = sorted({cell.cache for cell in cells})[1]
+    swept = [cell for cell in cells if cell.jobs > 1 and not cell.consumer and cell.cache == middling]
     return {
         "cells": rows,
         "mean_error": statistics.mean(row["error"] for row in rows),
         "named_right": statistics.mean(row["named_right"] for row in rows),
-        "sweeps": [sweep(setup, cell, 1 if setup.quick else 2) for cell in of_interest],
+        "sweeps": [sweep(setup, cell, 2) for cell in ([] if setup.quick else swept)],
     }
 
 

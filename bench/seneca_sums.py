@@ -58,12 +58,9 @@ def regret(chosen: Sequence[float], other: Sequence[float]) -> float:
 
 
 def later_rate(jobs: list[dict[str, Any]]) -> float:
-    """Samples per second of all jobs together, each from its second epoch on."""
-    rate = 0.0
-    for job in jobs:
-        later = job["epochs"][1:]
-        rate += sum(epoch["samples"] for epoch in later) / sum(epoch["seconds"] for epoch in later)
-    return rate
+    """Samples per second of all jobs together, each from its second epoch on, while all of them run."""
+    later = [epoch for job in jobs for epoch in job["epochs"][1:]]
+    return len(jobs) * sum(epoch["samples"] for epoch in later) / sum(epoch["seconds"] for epoch in later)
 
 
 def later_hit_rate(jobs: list[dict[str, Any]]) -> float:
@@ -79,16 +76,10 @@ def makespan(plan: dict[str, Any], samples: int, jobs: int, epochs: int) -> floa
 
 
 def samples_of_bytes(plan: dict[str, Any], bytes_of: dict[str, float], cache: float, samples: int) -> dict[str, float]:
-    """The paper's partition of a cache's bytes as shares of the samples: encoded files and decoded pixels. What it
-    gives to augmented samples is left out: they are no use to a job that draws otherwise."""
-    shares: dict[str, float] = {}
-    rest = 1.0
-    for name, cut in (("decoded", "decode"), ("encoded", "source")):
-        share = min(rest, plan["paper"][name] * cache / bytes_of[cut] / samples)
-        if share > 0:
-            shares[cut] = share
-        rest -= share
-    return shares
+    """The paper's partition of a cache's bytes as shares of the samples: decoded pixels and encoded files."""
+    decode = min(1.0, plan["paper"]["decoded"] * cache / bytes_of["decode"] / samples)
+    source = min(1 - decode, plan["paper"]["encoded"] * cache / bytes_of["source"] / samples)
+    return {"decode": decode, "source": source}
 
 
 def verdict(reached: bool) -> str:

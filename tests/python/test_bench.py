@@ -254,7 +254,8 @@ def test_the_papers_partition_becomes_shares_of_samples(bench: Any) -> None:
     full = sums.samples_of_bytes(plan, sizes, 8000, 100)
     assert full == pytest.approx({"decode": 0.8, "source": 0.2})  # no sample is kept twice
     assert sums.split_text(full) in ("decode=0.8,source=0.2", "decode=0.8,source=0.199999")
-    assert sums.samples_of_bytes({"paper": {"encoded": 0, "decoded": 0, "augmented": 1}}, sizes, 8000, 100) == {}
+    nothing = sums.samples_of_bytes({"paper": {"encoded": 0, "decoded": 0, "augmented": 1}}, sizes, 8000, 100)
+    assert sums.split_text(nothing) == "decode=0.0,source=0.0"
 
 
 def test_a_hit_of_redis_is_read_from_what_the_stage_prints(bench: Any) -> None:
