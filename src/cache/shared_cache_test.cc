@@ -128,54 +128,43 @@ TEST(SharedCache, WhatIsBeingFilledWhileTheDaemonStopsIsGivenBack) {
 
 TEST(SharedCache, AKilledJobGivesBackWhatItHeld) {
   const TestFolder folder;
-  const TestDaemon daemon(folder.socket(), kMiB);
-  const auto cache = shared_cache(folder.socket());
-  const std::size_t bytes = cache->stats().bytes;
-  ASSERT_TRUE(put(*cache, 1, 100'000));
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
+  const auto daemon = daemon_process(folder.socket(), kMiB);
+  const std::uint64_t bytes = stat_of(folder.socket()).bytes;
+  TestSignal ready;
   TestProcess job([&] {
-    const auto mine = shared_cache(folder.socket());
-    const CacheValue held = mine->get(key_of(1));
-    const auto seat = mine->seat({"job", 1, 1000, {2}});
-    mine->put(key_of(2), 200'000, 1, [&](std::span<std::uint8_t>) {
-      (void)!write(ready[1], held ? "y" : "n", 1);
+    const auto cache = shared_cache(folder.socket());
+    put(*cache, 1, 100'000);
+    const CacheValue held = cache->get(key_of(1));
+    const auto seat = cache->seat({"job", 1, 1000, {2}});
+    cache->put(key_of(2), 200'000, 1, [&](std::span<std::uint8_t>) {
+      ready.give(held ? 'y' : 'n');
       pause();
     });
   });
-  char found = 0;
-  ASSERT_EQ(read(ready[0], &found, 1), 1);
-  EXPECT_EQ(found, 'y');
-  cache->drop(key_of(1));
-  EXPECT_GT(cache->stats().bytes, bytes + 300'000) << "one is held, one is being filled";
+  EXPECT_EQ(ready.take(), 'y');
+  shared_cache(folder.socket())->drop(key_of(1));
+  EXPECT_GT(stat_of(folder.socket()).bytes, bytes + 300'000) << "one is held, one is being filled";
   job.end(SIGKILL);
-  EXPECT_TRUE(until([&] { return cache->stats().bytes == bytes; }));
-  close(ready[0]);
-  close(ready[1]);
+  EXPECT_TRUE(until([&] { return stat_of(folder.socket()).bytes == bytes; }));
 }
 
 TEST(SharedCache, AForkDoesNotKeepAKilledJobsConnection) {
   const TestFolder folder;
-  const TestDaemon daemon(folder.socket(), kMiB);
-  int ready[2], end[2];
-  ASSERT_EQ(pipe(ready) | pipe(end), 0);
+  const auto daemon = daemon_process(folder.socket(), kMiB);
+  TestSignal ready, over;
   TestProcess job([&] {
     const auto cache = shared_cache(folder.socket());
     if (fork() == 0) {  // has a copy of the socket, and lives until the test is over
-      close(end[1]);
-      char byte = 0;
-      (void)!read(end[0], &byte, 1);
+      over.take_end();
       _exit(0);
     }
-    (void)!write(ready[1], "r", 1);
+    ready.give('y');
     pause();
   });
-  char byte = 0;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(ready.take(), 'y');
   EXPECT_EQ(stat_of(folder.socket()).clients, 1u);
   job.end(SIGKILL);
   EXPECT_TRUE(until([&] { return stat_of(folder.socket()).clients == 0; }));
-  for (const int fd : {ready[0], ready[1], end[0], end[1]}) close(fd);
 }
 
 TEST(SharedCache, AForkIsAClientOfItsOwn) {
@@ -304,25 +293,17 @@ TEST(SharedCache, AFlippedByteIsFoundAndTheValueMadeAnew) {
 void expect_no_system_call(Cache& cache) {
   if (kSanitized) GTEST_SKIP();
   ASSERT_TRUE(put(cache, 1));
-  int verdict[2];
-  ASSERT_EQ(pipe(verdict), 0);
-  // A thread of the same process would end all of it; the fork has the memory cache's memory, and
-  // makes a connection of its own with the first get.
+  TestSignal verdict;
+  // A fork of its own, as this process has to go on. It makes a connection with the first get.
   TestProcess child([&] {
     bool right = holds(cache.get(key_of(1)), 1) && !cache.get(key_of(2));
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(2);
     for (int i = 0; i < 10'000; ++i)
       right = right && holds(cache.get(key_of(1)), 1) && !cache.get(key_of(2));
-    (void)!write(verdict[1], right ? "y" : "n", 1);
+    verdict.give(right ? 'y' : 'n');
     syscall(SYS_exit, 0);
   });
-  close(verdict[1]);
-  // Only the thread that makes the call is ended: nobody may close the pipe.
-  const Descriptor end(verdict[0]);
-  ASSERT_TRUE(wait_readable(end, std::chrono::seconds(20))) << "a system call was made";
-  char found = 0;
-  EXPECT_EQ(read(verdict[0], &found, 1), 1) << "a system call was made";
-  EXPECT_EQ(found, 'y');
+  EXPECT_EQ(verdict.take(), 'y') << "a system call was made";
 }
 
 TEST(SharedCache, AHitMakesNoSystemCall) {

@@ -19,10 +19,12 @@
 #include <utility>
 
 #include "cache/server.h"
+#include "cache/unix_socket.h"
 
 namespace cutwater::cache {
 
-// Sanitizers make system calls of their own, and TSan no threads in a fork of a process with some.
+// Sanitizers make system calls of their own, and TSan lets no fork of a process with threads make
+// some.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
@@ -111,23 +113,46 @@ inline bool until(const std::function<bool()>& holds) {
   return true;
 }
 
+// A word from a process to the one that has made it.
+class TestSignal {
+ public:
+  TestSignal() {
+    int ends[2];
+    if (pipe(ends) != 0) throw std::runtime_error("no pipe");
+    out_ = Descriptor(ends[0]);
+    in_ = Descriptor(ends[1]);
+  }
+  void give(char word) const { (void)!write(in_.get(), &word, 1); }
+  // 0: the process has ended without one, or says nothing.
+  char take() {
+    in_ = Descriptor();
+    char word = 0;
+    if (wait_readable(out_, std::chrono::seconds(20))) (void)!read(out_.get(), &word, 1);
+    return word;
+  }
+  // Waits until all others have let go of it.
+  void take_end() {
+    in_ = Descriptor();
+    char word = 0;
+    (void)!read(out_.get(), &word, 1);
+  }
+
+ private:
+  Descriptor out_, in_;
+};
+
 // A daemon in a process of its own, ready to be asked.
 inline std::unique_ptr<TestProcess> daemon_process(const std::string& socket, std::uint64_t limit) {
-  int ready[2];
-  if (pipe(ready) != 0) throw std::runtime_error("no pipe");
+  TestSignal ready;
   auto process = std::make_unique<TestProcess>([&] {
     ServeOptions options;
     options.socket = socket;
     options.limit = limit;
     Server server(options);
-    close(ready[0]);
-    (void)!write(ready[1], "r", 1);
+    ready.give('y');
     server.run();
   });
-  close(ready[1]);
-  char byte = 0;
-  EXPECT_EQ(read(ready[0], &byte, 1), 1) << "the daemon did not start";
-  close(ready[0]);
+  EXPECT_EQ(ready.take(), 'y') << "the daemon did not start";
   return process;
 }
 
