@@ -10,14 +10,15 @@ import statistics
 from typing import Any, NamedTuple
 
 from seneca_setup import Setup
-from seneca_sums import error_of, is_named_right, later_hit_rate, later_rate, regret, split_text, verdict
+from seneca_sums import epochs_for, error_of, is_named_right, later_hit_rate, later_rate, regret, split_text, verdict
 
-BATCH, EPOCHS = 32, 3
+BATCH = 32
+LATER_S = 2.5  # that later epochs take at least, where ten of them do
 CACHES = (0.2, 0.8, 3.0)  # of the bytes of the encoded files
 JOBS = (1, 4)
 # Of the rate of all cores without a cache: slow ones bound, fast ones do not, and what lies between is the plan's.
 STORAGE = (0.4, 1.5)
-CONSUMERS = (0.6, 0.0)  # 0: as fast as samples come
+CONSUMERS = (1.1, 0.0)  # all jobs' together; 0: as fast as samples come
 ERROR_WANTED, NAMED_WANTED, REGRET_WANTED = 0.10, 0.90, 0.05
 DUELS = 5  # rounds in which the chosen split meets the luckiest of all
 
@@ -35,11 +36,11 @@ class Cell(NamedTuple):
     def for_plan(self) -> list[Any]:
         return ["--storage-rate", f"{self.storage}B/s", *(["--consumer", self.consumer] if self.consumer else [])]
 
-    def for_run(self, split: str) -> list[Any]:
+    def for_run(self, split: str, epochs: int) -> list[Any]:
         step_ms = 1e3 * BATCH / self.consumer if self.consumer else 0
         return ["--cache", self.cache, *(["--split", split] if split else ["--cache-cut", "source"]), "--order",
                 "ready", "--link", f"{self.storage}B/s", "--step-ms", step_ms, "--batch", BATCH, "--epochs",
-                EPOCHS]  # fmt: skip
+                epochs]  # fmt: skip
 
 
 def all_cells(setup: Setup) -> list[Cell]:
@@ -67,9 +68,13 @@ def uses(setup: Setup, cell: Cell, jobs: list[dict[str, Any]]) -> dict[str, floa
     }
 
 
+def epochs_of(setup: Setup, cell: Cell, plan: dict[str, Any]) -> int:
+    return epochs_for(LATER_S, plan["samples_per_s"], setup.samples, cell.jobs)
+
+
 def one_cell(setup: Setup, cell: Cell) -> dict[str, Any]:
     plan = setup.plan(cell.jobs, cell.cache, *cell.for_plan())
-    jobs = setup.run(cell.jobs, *cell.for_run(plan["split"]))
+    jobs = setup.run(cell.jobs, *cell.for_run(plan["split"], epochs_of(setup, cell, plan)))
     measured, use = later_rate(jobs), uses(setup, cell, jobs)
     return {
         "cell": cell._asdict(),
@@ -96,11 +101,12 @@ def other_splits() -> list[str]:
 
 def sweep(setup: Setup, cell: Cell, rounds: int) -> dict[str, Any]:
     """The chosen split beside others, measured; then once more beside the luckiest of them, in runs of their own."""
-    chosen = setup.plan(cell.jobs, cell.cache, *cell.for_plan())["split"]
+    plan = setup.plan(cell.jobs, cell.cache, *cell.for_plan())
+    chosen, epochs = plan["split"], epochs_of(setup, cell, plan)
     splits = list(dict.fromkeys([chosen, *other_splits()]))
 
     def rate(split: str) -> float:
-        return later_rate(setup.run(cell.jobs, *cell.for_run(split)))
+        return later_rate(setup.run(cell.jobs, *cell.for_run(split, epochs)))
 
     rates: dict[str, list[float]] = {split: [] for split in splits}
     for number in range(rounds):

@@ -69,6 +69,11 @@ def later_hit_rate(jobs: list[dict[str, Any]]) -> float:
     return hits / max(1, hits + sum(epoch["misses"] for epoch in later))
 
 
+def epochs_for(seconds: float, rate: float, samples: int, jobs: int) -> int:
+    """The first one, and later ones that take about so long altogether: two at least, ten at most."""
+    return 1 + min(10, max(2, math.ceil(seconds * rate / (samples * jobs))))
+
+
 def makespan(plan: dict[str, Any], samples: int, jobs: int, epochs: int) -> float:
     """Seconds that a plan predicts for equal jobs, the first epoch included."""
     first, later = plan["first_epoch_samples_per_s"], plan["samples_per_s"]
@@ -88,4 +93,4 @@ def verdict(reached: bool) -> str:
 
 def split_text(shares: dict[str, float]) -> str:
     """As `cutwater run --split` takes it."""
-    return ",".join(f"{cut}={math.floor(share * 1e6) / 1e6}" for cut, share in shares.items())
+    return ",".join(f"{cut}={math.floor(share * 1e6) / 1e6:g}" for cut, share in shares.items())

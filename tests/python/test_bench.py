@@ -243,6 +243,7 @@ def test_cells_are_compared_by_later_epochs(bench: Any) -> None:
     assert sums.error_of(80, 100) == sums.error_of(120, 100) == pytest.approx(0.2)
     assert sums.regret([100, 50, 100], [110, 55, 90]) == pytest.approx(0.1)
     assert sums.regret([100], [90]) == 0
+    assert [sums.epochs_for(2, rate, 100, 4) for rate in (10, 800, 1e9)] == [3, 5, 11]
     assert sums.makespan({"first_epoch_samples_per_s": 50, "samples_per_s": 200}, 100, 4, 3) == pytest.approx(12)
 
 
@@ -255,7 +256,7 @@ def test_the_papers_partition_becomes_shares_of_samples(bench: Any) -> None:
     assert full == pytest.approx({"decode": 0.8, "source": 0.2})  # no sample is kept twice
     assert sums.split_text(full) in ("decode=0.8,source=0.2", "decode=0.8,source=0.199999")
     nothing = sums.samples_of_bytes({"paper": {"encoded": 0, "decoded": 0, "augmented": 1}}, sizes, 8000, 100)
-    assert sums.split_text(nothing) == "decode=0.0,source=0.0"
+    assert sums.split_text(nothing) == "decode=0,source=0"
 
 
 def test_a_hit_of_redis_is_read_from_what_the_stage_prints(bench: Any) -> None:
