@@ -170,9 +170,10 @@ void print(const std::vector<RunResult>& jobs, const ReportOptions& options) {
     std::printf("job %zu: %lld samples in %.2f s: %.0f samples/s", i + 1,
                 static_cast<long long>(job.samples), job.seconds,
                 static_cast<double>(job.samples) / job.seconds);
-    if (const auto& cache = job.stats.cache)
-      std::printf(", %lld of %lld from the cache", static_cast<long long>(cache->hits),
-                  static_cast<long long>(cache->hits + cache->misses));
+    if (const auto& cache = job.stats.cache) {
+      const long long hits = cache->hits, misses = cache->misses;
+      std::printf(", %lld of %lld from the cache", hits, hits + misses);
+    }
     std::printf("\n");
     print_hashes(job, options);
   }

@@ -78,7 +78,7 @@ void Link::drop(const CacheKey& key) {
 }
 
 std::shared_ptr<LastingSeat> Link::seat(const JobOffer& offer) {
-  const auto seat = std::make_shared<LastingSeat>(offer);
+  auto seat = std::make_shared<LastingSeat>(offer);
   (void)seat_one(attached(), *seat);
   {
     const MutexLock lock(books_);

@@ -2,6 +2,7 @@
 #include "cache/shared_seat.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "cache/forks.h"
@@ -77,7 +78,7 @@ class Face final : public CacheSeat {
   ~Face() override {
     // A fork's copy of the mutex may be locked for ever, and the seat must not be left by it: its
     // hold on the seat stays.
-    if (!mine()) new std::shared_ptr<LastingSeat>(std::move(seat_));
+    if (!mine()) (void)new (std::nothrow) std::shared_ptr<LastingSeat>(std::move(seat_));
   }
   Face(const Face&) = delete;
   Face& operator=(const Face&) = delete;

@@ -226,7 +226,9 @@ std::optional<CutTrials> CutTrials::from_numbers(const What& what,
   trials.first_ = what.source->cut();
   trials.all_ = what.source->size();
   trials.reach_ = reach_of(what);
-  const auto cuts = static_cast<std::size_t>(what.pipeline.frontier() - trials.first_ + 1);
+  const Cut last = what.pipeline.frontier();
+  const std::size_t cuts =
+      static_cast<std::size_t>(last) - static_cast<std::size_t>(trials.first_) + 1;
   const auto sound = [](double number) { return number >= 0 && number < 1e15; };
   if (numbers.size() != 3 + 3 * cuts || !std::ranges::all_of(numbers, sound) ||
       numbers[0] != trials.first_)
