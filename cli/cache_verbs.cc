@@ -111,6 +111,12 @@ void serve(const ServeArguments& arguments) {
   std::signal(SIGXFSZ, SIG_IGN);
   cache::Server server(options);
   serving = &server;
+  struct AtEnd {
+    ~AtEnd() {
+      for (const int end : {SIGTERM, SIGINT}) std::signal(end, SIG_DFL);
+      serving = nullptr;
+    }
+  } const at_end;
   for (const int end : {SIGTERM, SIGINT}) std::signal(end, [](int) { serving->stop(); });
   options.log(bytes_text(options.limit) + " at " + options.socket);
   if (arguments.json) {
@@ -118,8 +124,6 @@ void serve(const ServeArguments& arguments) {
     std::fflush(stdout);
   }
   server.run();
-  for (const int end : {SIGTERM, SIGINT}) std::signal(end, SIG_DFL);
-  serving = nullptr;
 }
 
 // Throws Error that says how to start a daemon where there is none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache in this process: a segment of its own, whose writer works behind a lock. Values are
 // read, and written by whoever puts them, without it.
+#include "cache/forks.h"
 #include "cache/keeper.h"
 #include "cache/reader.h"
 #include "cache/seats.h"
@@ -19,14 +20,16 @@ class MemoryCache final : public Cache, public std::enable_shared_from_this<Memo
       : segment_(cache::Segment::anonymous(limit)),
         keeper_(segment_),
         client_(keeper_.open_client()),
-        reader_(cache::Reader::make(segment_, client_)) {}
+        reader_(cache::Reader::make(segment_, client_)) {
+    cache::watch_forks();
+  }
 
   CacheValue get(const CacheKey& key) override { return reader_->get(key); }
 
-  bool has_room(std::size_t bytes) const override { return reader_->has_room(bytes); }
+  bool has_room(std::size_t bytes) const override { return mine() && reader_->has_room(bytes); }
 
   bool put(const CacheKey& key, std::size_t size, double seconds, const Fill& fill) override {
-    const std::optional<cache::Keeper::Place> place = reserve(key, size, seconds);
+    const auto place = mine() ? reserve(key, size, seconds) : std::nullopt;
     if (!place) return false;
     try {
       fill(segment_->bytes(place->offset, size));
@@ -40,12 +43,13 @@ class MemoryCache final : public Cache, public std::enable_shared_from_this<Memo
   }
 
   void drop(const CacheKey& key) override {
+    if (!mine()) return;
     const MutexLock lock(mutex_);
     keeper_.drop(key);
   }
 
   std::unique_ptr<CacheSeat> seat(const JobOffer& offer) override {
-    const int number = join(offer);
+    const int number = mine() ? join(offer) : -1;
     if (number < 0) return nullptr;
     const auto self = shared_from_this();
     return cache::make_seat(
@@ -57,6 +61,9 @@ class MemoryCache final : public Cache, public std::enable_shared_from_this<Memo
   CacheStats stats() const override { return segment_->stats(); }
 
  private:
+  // A fork has the values as they were, and perhaps a lock that nobody will open.
+  bool mine() const { return forks_ == cache::forks(); }
+
   std::optional<cache::Keeper::Place> reserve(const CacheKey& key, std::size_t size,
                                               double seconds) {
     const MutexLock lock(mutex_);
@@ -68,14 +75,17 @@ class MemoryCache final : public Cache, public std::enable_shared_from_this<Memo
     return keeper_.join(client_, offer);
   }
   void leave(int seat) {
+    if (!mine()) return;
     const MutexLock lock(mutex_);
     keeper_.leave(client_, seat);
   }
   void sweep() {
+    if (!mine()) return;
     const MutexLock lock(mutex_);
     keeper_.sweep();
   }
 
+  const std::uint64_t forks_ = cache::forks();
   Mutex mutex_;
   const std::shared_ptr<cache::Segment> segment_;
   cache::Keeper keeper_ CUTWATER_GUARDED_BY(mutex_);

@@ -80,7 +80,13 @@ CacheValue Reader::get(const CacheKey& key) {
         client.unpinned.fetch_add(1, std::memory_order_relaxed);
         continue;
       }
-      auto hold = std::make_shared<const Hold>(shared_from_this(), *pinned);
+      std::shared_ptr<const Hold> hold;
+      try {
+        hold = std::make_shared<const Hold>(shared_from_this(), *pinned);
+      } catch (...) {
+        pinned->store(0, std::memory_order_release);
+        throw;
+      }
       // If it is still valid, the writer has not yet asked who holds it.
       if (entry.version.load(std::memory_order_seq_cst) != view->version) continue;
       client.hits.fetch_add(1, std::memory_order_relaxed);

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "cache/forks.h"
 #include "cache/redis_board.h"
 #include "cache/redis_client.h"
 #include "cache/redis_transfer.h"
@@ -95,33 +97,55 @@ class RedisSeat final : public CacheSeat {
     core_->wake();
   }
   ~RedisSeat() override {
-    core_->board().remove(seat_);
-    core_->wake();
+    if (mine()) {
+      core_->board().remove(seat_);
+      core_->wake();
+    } else {
+      // The other process's: its thread is not here, and its locks may be locked for ever.
+      (void)new (std::nothrow) std::shared_ptr<Core>(std::move(core_));
+    }
   }
 
-  std::uint64_t begin_epoch(std::uint64_t draw) override { return seat_->begin_epoch(draw); }
-  void had(std::uint64_t draw, SampleId sample) override { seat_->had(draw, sample); }
-  void arrivals(std::vector<SampleId>& samples) override { seat_->arrivals(samples); }
-  int others() const override { return seat_->others(); }
-  int others_alike() const override { return seat_->others_alike(); }
+  std::uint64_t begin_epoch(std::uint64_t draw) override {
+    return mine() ? seat_->begin_epoch(draw) : 0;
+  }
+  void had(std::uint64_t draw, SampleId sample) override {
+    if (mine()) seat_->had(draw, sample);
+  }
+  void arrivals(std::vector<SampleId>& samples) override {
+    if (mine()) seat_->arrivals(samples);
+  }
+  int others() const override { return mine() ? seat_->others() : 0; }
+  int others_alike() const override { return mine() ? seat_->others_alike() : 0; }
   // Asking another machine takes as long as a hit: each makes what it needs.
   bool start_making(SampleId) override { return true; }
   void made(SampleId) override {}
 
  private:
-  const std::shared_ptr<Core> core_;
+  bool mine() const { return forks_ == cache::forks(); }
+
+  const std::uint64_t forks_ = cache::forks();
+  std::shared_ptr<Core> core_;
   const std::shared_ptr<Seat> seat_;
 };
 
 class RedisCache final : public Cache {
  public:
-  explicit RedisCache(Url url) : core_(std::make_shared<Core>(std::move(url))) {}
+  explicit RedisCache(Url url) : url_(std::move(url)) {
+    cache::watch_forks();
+    life_ = new Life(url_);
+  }
+  RedisCache(const RedisCache&) = delete;
+  RedisCache& operator=(const RedisCache&) = delete;
+  ~RedisCache() override {
+    if (const Life* const life = life_.load(); life->forks == cache::forks()) delete life;
+  }
 
   CacheValue get(const CacheKey& key) override {
     Fetched fetched;
     const std::string name = this->name(key);
     const auto outcome = client().run(slot(key), [&](Connection& link, Deadline deadline) {
-      return fetch(link, name, key, core_->pool(), deadline, fetched);
+      return fetch(link, name, key, core()->pool(), deadline, fetched);
     });
     if (outcome.is_done() && fetched.damaged) drop(key);
     (fetched.value ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
@@ -137,7 +161,7 @@ class RedisCache final : public Cache {
   bool put(const CacheKey& key, std::size_t size, double /*seconds*/, const Fill& fill) override {
     const std::shared_ptr<Node> node = client().node_of(slot(key));
     if (size > ValueHeader::kMostBytes || node == nullptr || !node->has_room(size)) return refuse();
-    Buffer buffer = core_->pool().allocate(size);
+    Buffer buffer = core()->pool().allocate(size);
     fill(buffer.span());
     Checksum checksum(key);
     checksum.add(buffer.view());
@@ -154,7 +178,7 @@ class RedisCache final : public Cache {
     }
     if (stored != Stored::kKept) return refuse();
     outcome.node->set_taken(size);
-    if (core_->board().announce(key)) core_->wake();
+    if (core()->board().announce(key)) core()->wake();
     return true;
   }
 
@@ -165,7 +189,7 @@ class RedisCache final : public Cache {
   }
 
   std::unique_ptr<CacheSeat> seat(const JobOffer& offer) override {
-    return std::make_unique<RedisSeat>(core_, offer);
+    return std::make_unique<RedisSeat>(core(), offer);
   }
 
   bool shared() const override { return true; }
@@ -175,7 +199,7 @@ class RedisCache final : public Cache {
   // the database but for our own lists, so a value of several chunks counts as several.
   CacheStats stats() const override {
     CacheStats stats;
-    const std::vector<Board::List> lists = core_->board().lists();
+    const std::vector<Board::List> lists = core()->board().lists();
     for (const std::shared_ptr<Node>& node : client().nodes()) {
       std::vector<std::string> ours;
       for (const Board::List& list : lists)
@@ -197,7 +221,21 @@ class RedisCache final : public Cache {
   }
 
  private:
-  Client& client() const { return core_->client(); }
+  // What is connected, in one process. A fork connects anew and lets the other's be: its
+  // connections are the other's, its thread is not here, and its locks may be locked for ever.
+  struct Life {
+    explicit Life(const Url& url) : core(std::make_shared<Core>(url)), forks(cache::forks()) {}
+    const std::shared_ptr<Core> core;
+    const std::uint64_t forks;
+  };
+  const std::shared_ptr<Core>& core() const {
+    Life* life = life_.load(std::memory_order_acquire);
+    if (life->forks == cache::forks()) return life->core;
+    auto fresh = std::make_unique<Life>(url_);
+    if (life_.compare_exchange_strong(life, fresh.get())) life = fresh.release();
+    return life->core;
+  }
+  Client& client() const { return core()->client(); }
   std::string name(const CacheKey& key) const { return name_of(client().url().prefix, key); }
   static std::uint16_t slot(const CacheKey& key) { return slot_of(tag_of(key)); }
 
@@ -206,7 +244,8 @@ class RedisCache final : public Cache {
     return false;
   }
 
-  const std::shared_ptr<Core> core_;
+  const Url url_;
+  mutable std::atomic<Life*> life_{nullptr};  // owned
   std::atomic<std::int64_t> hits_{0}, misses_{0}, refused_{0};
 };
 

@@ -207,8 +207,11 @@ std::shared_ptr<const Client::Map> Client::discover(std::string& why) {
 
 std::shared_ptr<const Client::Map> Client::map_by(const Endpoint& endpoint) {
   const auto node_for = [&](const Endpoint& at) {
+    // One that is down may have come back under another address.
     std::shared_ptr<Node> node = node_at(at);
-    return node != nullptr ? node : std::make_shared<Node>(at, addresses_of(at, false));
+    return node != nullptr && !node->is_down()
+               ? node
+               : std::make_shared<Node>(at, addresses_of(at, false));
   };
   const std::shared_ptr<Node> asked = node_for(endpoint);
   const Deadline deadline = Clock::now() + url_.timeout;

@@ -94,6 +94,7 @@ class Server::Impl {
 
     const Descriptor socket, process;
     Session session;
+    bool leaving = false;  // it was told to go, and is not listened to any more
   };
   using Clients = std::map<std::uint64_t, Client>;
 
@@ -121,7 +122,12 @@ class Server::Impl {
       listening_ = false;
       return;
     }
-    const Peer peer = peer_of(socket);
+    Peer peer;
+    try {
+      peer = peer_of(socket);
+    } catch (const Error& error) {
+      return log_("a client was turned away: " + error.failure().reason);
+    }
     if (geteuid() != 0 && peer.uid != geteuid() && peer.uid != 0) {
       log_(words_of(peer) + " was turned away: it is another user's");
       return;
@@ -143,8 +149,15 @@ class Server::Impl {
       if (answered(client->second)) return;
     } catch (const Error& error) {
       log_(words_of(client->second.session.peer()) + " is disconnected: " + error.failure().reason);
+      if (tell_to_go(client->second)) return;
     }
     clients_.erase(client);
+  }
+
+  // Whoever has the memory may be reading what he holds: that is given back when he has gone.
+  static bool tell_to_go(Client& client) {
+    client.leaving = true;
+    return client.session.has_memory() && shutdown(client.socket.get(), SHUT_WR) == 0;
   }
 
   // What it has said by now. False: it has gone. Throws Error where it has to.
@@ -153,8 +166,14 @@ class Server::Impl {
       const Received received = receive_packet(client.socket, room_);
       if (received.what == Received::What::kNothing) return true;
       if (received.what == Received::What::kGone) return false;
+      if (client.leaving) continue;
       const Session::Reply reply = client.session.answer(received.packet);
-      if (!send_packet(client.socket, reply.bytes, reply.pass) || reply.last) return false;
+      if (reply.last) {
+        (void)send_packet(client.socket, reply.bytes, reply.pass);
+        return false;
+      }
+      if (!send_packet(client.socket, reply.bytes, reply.pass))
+        throw Error(Code::kIo, "it cannot be answered");
     }
     return true;
   }

@@ -40,6 +40,7 @@ class Session {
   Reply answer(std::span<const std::uint8_t> packet);
 
   const Peer& peer() const { return peer_; }
+  bool has_memory() const { return client_ >= 0; }
 
  private:
   template <class Message>

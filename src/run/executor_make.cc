@@ -274,9 +274,11 @@ bool Executor::written_from(Cut cut, std::string_view field) const {
 }
 
 void Executor::finish(Task& task, Result<Sample> made, Work& work) {
-  // Only now: what the cache lent may have been in use until here.
-  if (options_.seat != nullptr) options_.seat->had(task.run->draw(), task.id);
   MutexLock lock(mutex_);
+  // Only now: what the cache lent may have been in use until here. An epoch that was begun anew has
+  // yet to see it.
+  if (options_.seat != nullptr && std::ranges::find(runs_, task.run) != runs_.end())
+    options_.seat->had(task.run->draw(), task.id);
   work.move_to(work_);
   wake_deferred();
   if (made) {

@@ -57,7 +57,12 @@ class LimitedSource final : public Source, public StoredBytes {
     if (failed) return at;  // whoever opens it says why
     const Link::Clock::time_point due = link_->book(bytes);
     MutexLock lock(mutex_);
-    due_.emplace(id, due);
+    // One that nobody has come for, because its epoch was left, makes way.
+    const auto found = due_.find(id);
+    if (found != due_.end() && found->second <= Link::Clock::now())
+      found->second = due;
+    else
+      due_.emplace(id, due);
     return at;
   }
 
