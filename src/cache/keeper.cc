@@ -40,7 +40,9 @@ std::optional<Keeper::Place> Keeper::reserve(int client, const CacheKey& key, st
   const std::optional<Number> number = free_way(key, worth / static_cast<double>(taken));
   const std::optional<std::uint64_t> offset = number ? room(taken, worth) : std::nullopt;
   if (!offset) {
-    segment_->header().nothing_less_worthy.store(1, std::memory_order_relaxed);
+    // Whoever tries in vain has stopped at a cut for nothing: the less it helps, the less often.
+    patience_ = std::min(2 * patience_, kMostPatience);
+    segment_->header().nothing_less_worthy.store(patience_, std::memory_order_relaxed);
     return refuse();
   }
   values_[*number] = {*offset, size, owner, key.draw != 0};

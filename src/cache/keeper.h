@@ -153,6 +153,9 @@ class Keeper {
   std::vector<Seat> seats_;
   std::vector<Piece> parked_;  // of values that are gone, but were held when last looked at
   std::int64_t fresh_ = 0;     // fresh values
+  // Samples that jobs have after a refusal before one of them tries again.
+  static constexpr std::uint64_t kLeastPatience = 4, kMostPatience = 256;
+  std::uint64_t patience_ = kLeastPatience;
 };
 
 }  // namespace cutwater::cache

@@ -20,6 +20,7 @@ std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth) {
     const std::vector<Number> run = run_around(*victim, size, worth);
     for (const Number number : run) evict(number);
     if (run.empty()) continue;
+    patience_ = kLeastPatience;
     reclaim();
     if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
   }

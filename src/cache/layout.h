@@ -61,7 +61,7 @@ struct alignas(64) Header {
   Word past_hits, past_misses;  // of clients that are gone
   alignas(64) Word arrived;     // arrivals written so far
   alignas(64) Word tide;        // see CacheSeat::begin_epoch
-  Word nothing_less_worthy;     // 1: a value was refused, and little has been seen since
+  Word nothing_less_worthy;     // a value was refused: samples to be had before it is tried again
 };
 static_assert(sizeof(Header) == 320);
 

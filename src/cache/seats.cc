@@ -58,10 +58,6 @@ class JobSeat final : public CacheSeat {
     return number;
   }
 
-  // Samples that a job has had, after which somebody may try again whether something has become
-  // worth less. To try in vain costs little; what is not kept, others have to make.
-  static constexpr std::uint64_t kTryAgain = 4;
-
   void had(std::uint64_t draw, SampleId sample) override {
     if (record_.begun.load(std::memory_order_acquire) == 0 ||
         record_.draw.load(std::memory_order_relaxed) != draw)
@@ -71,8 +67,11 @@ class JobSeat final : public CacheSeat {
     const std::uint64_t bit = bit_of(sample);
     if ((seen_[word].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
     record_.had.fetch_add(1, std::memory_order_relaxed);
-    if (record_.hads.fetch_add(1, std::memory_order_relaxed) % kTryAgain == 0)
-      segment_.header().nothing_less_worthy.store(0, std::memory_order_relaxed);
+    record_.hads.fetch_add(1, std::memory_order_relaxed);
+    // Something may have become worth less.
+    Word& patience = segment_.header().nothing_less_worthy;
+    if (std::uint64_t left = patience.load(std::memory_order_relaxed); left > 0)
+      patience.compare_exchange_weak(left, left - 1, std::memory_order_relaxed);
   }
 
   void arrivals(std::vector<SampleId>& samples) override {
