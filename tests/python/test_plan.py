@@ -195,7 +195,10 @@ def test_a_machine_in_figures() -> None:
         (["--jobs", 2], "go with policy seneca, got auto"),
         (["--policy", "seneca", "--jobs", 0], "--jobs"),
         (["--policy", "seneca", "--split", "nothing=1"], "split: there is no stable form 'nothing'"),
-        (["--policy", "seneca", "--storage-rate", "fast"], "--storage-rate must be a rate like 250MB/s or 10Gb/s"),
+        (
+            ["--policy", "seneca", "--storage-rate", "fast"],
+            "--storage-rate must be a rate like 500Mb/s (bits) or 200MB/s (bytes)",
+        ),
         (["--policy", "seneca", "--measure", 1], "--measure goes with the policies auto, none and presto"),
         (["-o", "/nowhere/plan.json"], "cannot write '/nowhere/plan.json': No such file or directory"),
     ],
