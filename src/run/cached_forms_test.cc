@@ -121,10 +121,12 @@ TEST(CachedForms, TimesOfOpsAddUpWhateverWayASampleWent) {
   const LoaderStats stats = loader.stats();
   const std::int64_t made = stats.cache->hits + stats.cache->misses;
   ASSERT_EQ(stats.ops.size(), what.pipeline.steps().size());
-  for (const NamedOpTime& op : stats.ops)
-    EXPECT_EQ(static_cast<std::int64_t>(op.calls),
-              op.name == "pixels" || op.name == "window" ? stats.cache->misses : made)
-        << op.name;
+  for (const NamedOpTime& op : stats.ops) {
+    const auto calls = static_cast<std::int64_t>(op.calls);
+    const auto all = op.name == "pixels" || op.name == "window" ? stats.cache->misses : made;
+    EXPECT_LE(calls, all) << op.name;
+    EXPECT_GE(calls, all - stats.threads) << op.name;  // close() may have cut some short
+  }
 }
 
 TEST(CachedForms, BadSamplesAreAsBadAsWithout) {
