@@ -20,6 +20,7 @@
 
 #include "cache/server.h"
 #include "cache/unix_socket.h"
+#include "source/test_folder.h"
 
 namespace cutwater::cache {
 
@@ -31,22 +32,10 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// A folder that is the user's alone and goes with this.
-class TestFolder {
+// A folder that is the user's alone, with the place of a socket.
+class TestFolder : public cutwater::TestFolder {
  public:
-  TestFolder() {
-    std::string name = "/tmp/cutwater-test-XXXXXX";
-    path_ = mkdtemp(name.data());
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() { std::filesystem::remove_all(path_); }
-
-  std::string socket() const { return path_ + "/cache.sock"; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
+  std::string socket() const { return path("cache.sock"); }
 };
 
 class TestDaemon {

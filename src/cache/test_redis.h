@@ -24,6 +24,7 @@
 
 #include "cache/redis_connection.h"
 #include "cutwater/error.h"
+#include "source/test_folder.h"
 
 namespace cutwater::redis {
 
@@ -56,21 +57,6 @@ inline std::uint16_t free_port() {
   if (!is_bound) throw std::runtime_error("no free port");
   return ntohs(address.sin_port);
 }
-
-class TestFolder {
- public:
-  TestFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "cutwater-redis.XXXXXX").string();
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make " + path_);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 class TestServer {
  public:

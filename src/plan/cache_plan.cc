@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "cutwater/error.h"
+#include "plan/begun_plan.h"
 #include "plan/cache_chooser.h"
 #include "plan/cost_model.h"
 #include "plan/paper_equations.h"
@@ -262,16 +263,7 @@ Plan make_cache_plan(const Profile& profile, const PlanOptions& options) {
   const CachePlanner planner(profile, options);
   const CacheModel& model = planner.model();
   const CacheChoice found = planner.best();
-  Plan plan;
-  plan.options = options;
-  plan.options.threads = options.threads.value_or(profile.threads);
-  if (!options.consumer_samples_per_s)
-    plan.options.consumer_samples_per_s = profile.consumer_samples_per_s;
-  plan.data = profile.data;
-  plan.pipeline = profile.pipeline;
-  plan.fingerprint = profile.fingerprint;
-  plan.source_identity = profile.source_identity;
-  plan.samples = std::llround(model.samples);
+  Plan plan = begun_plan(profile, options, model.samples);
   plan.cache = planner.cache_plan(found);
   plan.choice = planner.strategy(found);
 

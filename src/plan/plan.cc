@@ -9,6 +9,7 @@
 
 #include "cutwater/error.h"
 #include "cutwater/param.h"
+#include "plan/begun_plan.h"
 #include "plan/cache_plan.h"
 #include "plan/cost_model.h"
 #include "plan/plan_text.h"
@@ -295,16 +296,7 @@ Plan make_plan(const Profile& profile, const PlanOptions& options) {
   const Ranking& ranking = planner.ranking();
   const bool presto = options.policy != Policy::kNone;
 
-  Plan plan;
-  plan.options = options;
-  plan.options.threads = options.threads.value_or(profile.threads);
-  if (!options.consumer_samples_per_s)
-    plan.options.consumer_samples_per_s = profile.consumer_samples_per_s;
-  plan.data = profile.data;
-  plan.pipeline = profile.pipeline;
-  plan.fingerprint = profile.fingerprint;
-  plan.source_identity = profile.source_identity;
-  plan.samples = std::llround(model.samples());
+  Plan plan = begun_plan(profile, options, model.samples());
   plan.choice = planner.choice();
   plan.alternatives.assign(ranking.strategies.begin() + 1, ranking.strategies.end());
   if (presto) plan.refused = refused_codecs(model);
