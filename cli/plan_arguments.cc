@@ -9,8 +9,11 @@
 namespace cutwater::cli {
 
 void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
-  verb.add_option("--policy", arguments.policy, "auto, none, presto or seneca")
-      ->check(CLI::IsMember({"auto", "none", "presto", "seneca"}))
+  verb.add_option("--policy", arguments.policy,
+                  "auto, none, presto; seneca: jobs share a cache; sophon, no-off, all-off, "
+                  "resize-off, paper: a server near the storage")
+      ->check(CLI::IsMember({"auto", "none", "presto", "seneca", "sophon", "no-off", "all-off",
+                             "resize-off", "paper"}))
       ->capture_default_str();
   verb.add_option("--epochs", arguments.epochs, "Epochs that training will take")
       ->check(CLI::Range(1, 1'000'000))
@@ -30,8 +33,16 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
                   "seneca: at which misses are read, such as 250MB/s (default: the profile's)");
   verb.add_option("--cache-rate", arguments.cache_rate,
                   "seneca: to and from the cache, such as 10Gb/s (default: no bound)");
-  verb.add_option("--link-rate", arguments.link_rate,
-                  "seneca: of storage and cache together (default: no bound)");
+  verb.add_option("--link,--link-rate", arguments.link_rate,
+                  "seneca: of storage and cache together; sophon and the like: from storage to here, "
+                  "such as 500Mb/s (default: no bound)");
+  verb.add_option("--storage-threads", arguments.storage_threads,
+                  "sophon and the like: threads of the server; 0: none (default: as profiled)")
+      ->check(CLI::Range(0, kMostThreads));
+  verb.add_option("--storage-speed", arguments.storage_speed,
+                  "sophon and the like: of a thread of the server, beside one that was profiled")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   verb.add_option("--window", arguments.window,
                   "seneca: samples on their way from one job to the others (default: 128 for each "
                   "job, or one percent of all)")
@@ -59,7 +70,8 @@ void check_no_plan_arguments(const CLI::App& verb) {
   for (const char* name :
        {"--policy", "--epochs", "--disk", "--memory", "--threads", "--consumer", "--page-cache",
         "--price-disk", "--price-core-hour", "--months", "--jobs", "--same-seed", "--split",
-        "--storage-rate", "--cache-rate", "--link-rate", "--window"})
+        "--storage-rate", "--cache-rate", "--link", "--window", "--storage-threads",
+        "--storage-speed"})
     if (verb.count(name) > 0)
       throw Error(Code::kInvalidArgument,
                   std::string(name) + " goes with a profile; a plan is made already");
@@ -79,13 +91,15 @@ PlanOptions plan_options(const CLI::App& verb, const PlanArguments& arguments) {
   options.jobs = arguments.jobs;
   options.same_seed = arguments.same_seed;
   options.split = arguments.split;
+  if (verb.count("--storage-threads") > 0) options.storage_threads = arguments.storage_threads;
+  options.storage_speed = arguments.storage_speed;
   if (arguments.window > 0) options.window_samples = arguments.window;
   const auto rate = [](const char* name, const std::string& text, std::optional<double>& into) {
     if (!text.empty()) into = parse_rate(name, text);
   };
   rate("--storage-rate", arguments.storage_rate, options.storage_bytes_per_s);
   rate("--cache-rate", arguments.cache_rate, options.cache_bytes_per_s);
-  rate("--link-rate", arguments.link_rate, options.link_bytes_per_s);
+  rate("--link", arguments.link_rate, options.link_bytes_per_s);
   const bool priced = verb.count("--price-disk") + verb.count("--price-core-hour") > 0;
   if (priced) options.prices = arguments.prices;
   if (!priced && verb.count("--months") > 0)

@@ -18,6 +18,8 @@ struct PlanArguments {
   std::int64_t window = 0;
   bool same_seed = false;
   std::string storage_rate, cache_rate, link_rate, split;
+  int storage_threads = 0;
+  double storage_speed = 1;
   Prices prices;
 };
 

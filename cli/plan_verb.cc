@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cutwater plan: what to prepare, and where, from a profile; with --measure, the best ones run.
+// cutwater plan: what to prepare, and where, or what a server near the storage is to do, from a
+// profile; with --measure, the best strategies run.
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -73,6 +74,10 @@ void plan(const CLI::App& verb, const Options& options) {
     throw Error(Code::kInvalidArgument,
                 "--measure goes with the policies auto, none and presto; jobs that share a cache "
                 "are measured by cutwater run --jobs");
+  if (options.measure > 0 && offload_policy(policy_named(options.plan.policy)))
+    throw Error(Code::kInvalidArgument,
+                "--measure goes with the policies auto, none and presto; a server near the storage "
+                "is measured by cutwater run --data grpc://…");
   const Profile profile = load_profile(options.profile);
   const Plan made = make_plan(profile, plan_options(verb, options.plan));
   ordered_json json = ordered_json::parse(to_json(made));

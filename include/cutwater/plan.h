@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan: which cut to prepare once, in which codec and where; or what to keep in a cache that jobs
-// share. Decided from a profile alone. Pure: the same profile and options give the same plan,
+// Plan: which cut to prepare once, in which codec and where; what to keep in a cache that jobs
+// share; or what a server near the storage does. Decided from a profile alone. Pure: the same profile and options give the same plan,
 // anywhere. docs/plan.md explains the model.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cutwater/offload.h"
 #include "cutwater/profile.h"
 #include "cutwater/variant.h"
 
@@ -21,7 +22,16 @@ enum class Policy : std::uint8_t {
   kNone,    // the unprepared pipeline
   kPresto,  // one stable cut of all samples, prepared once
   kSeneca,  // forms in one cache that several jobs share
+  // What a server near the storage does of each sample (offload.h: OffloadPolicy).
+  kSophon,
+  kNoOff,
+  kAllOff,
+  kResizeOff,
+  kPaper,
 };
+
+// Of kSophon to kPaper.
+std::optional<OffloadPolicy> offload_policy(Policy policy);
 
 enum class Place : std::uint8_t {
   kNone,    // nothing is prepared: every epoch begins at the source
@@ -63,13 +73,36 @@ struct PlanOptions {
   bool same_seed = false;  // they draw alike: fresh forms can be handed on
   std::optional<double> storage_bytes_per_s = {};  // of what is read, also from a page cache
   std::optional<double> cache_bytes_per_s = {};    // to and from the cache; unset: no bound
-  std::optional<double> link_bytes_per_s = {};     // of both together; unset: no bound
+  // Of both together; with a server near the storage, from there to the trainer. Unset: no bound.
+  std::optional<double> link_bytes_per_s = {};
   // Samples on their way from the job that made them to the last one that takes them. Unset: 128
   // for each job, or one percent of all, whichever is more. At most a quarter of all.
   std::optional<std::int64_t> window_samples = {};
   std::string split = {};  // to predict; empty: the best one
+  // Of a server near the storage alone. Unset: as many as the profile's.
+  std::optional<double> storage_threads = {};
+  double storage_speed = 1;  // of its threads, beside those that were profiled
 
   bool operator==(const PlanOptions&) const = default;
+};
+
+// Samples that are sent in the same variant.
+struct OffloadShare {
+  OffloadVariant variant;
+  double samples_share = 0;
+  double bytes = 0;  // of an epoch
+
+  bool operator==(const OffloadShare&) const = default;
+};
+
+// What one policy of offload makes of an epoch.
+struct OffloadOutcome {
+  OffloadPolicy policy = OffloadPolicy::kNoOff;
+  double bytes = 0;  // on the wire
+  OffloadTimes times;
+  std::vector<OffloadShare> shares;  // the largest first
+
+  bool operator==(const OffloadOutcome&) const = default;
 };
 
 // A strategy and what it is predicted to take, for the whole data set.
@@ -90,6 +123,7 @@ struct Strategy {
   double disk_bytes = 0, memory_bytes = 0;
   double cached_share = 0;  // of the samples, in the loader's cache
   // In later epochs: "cpu", "storage", "consumer"; "memory" where a larger cache would be faster.
+  // With a server near the storage: "cpu", "storage_cpu", "network", "consumer".
   std::string bound_by;
   std::optional<double> money = {};  // with prices
   // The fewest epochs for which it is faster than the unprepared pipeline; unset: never.
@@ -97,6 +131,7 @@ struct Strategy {
 
   bool feasible = true;
   std::string why_not;  // "needs 340 GB of disk, 100 GB given"
+  std::optional<OffloadOutcome> offload = {};  // with a policy of offload
 
   bool operator==(const Strategy&) const = default;
 };
@@ -168,6 +203,23 @@ struct CachePlan {
   bool operator==(const CachePlan&) const = default;
 };
 
+// The policies with so many storage threads.
+struct OffloadTraffic {
+  double storage_threads = 0;
+  std::vector<double> bytes, epoch_s;  // in the order of kOffloadPolicies
+
+  bool operator==(const OffloadTraffic&) const = default;
+};
+
+// Of a policy of offload, besides what its strategies say.
+struct OffloadPlan {
+  OffloadPrices prices;       // of kSophon, whatever the policy
+  double least_epoch_s = 0;   // that any choice could have
+  std::vector<OffloadTraffic> by_threads;
+
+  bool operator==(const OffloadPlan&) const = default;
+};
+
 struct Plan {
   PlanOptions options;
   std::string data, pipeline, fingerprint, source_identity;
@@ -177,7 +229,8 @@ struct Plan {
   std::vector<RefusedCodec> refused;
   std::vector<ResourceUse> resources;
   std::vector<WhatIf> what_if;
-  std::optional<CachePlan> cache = {};  // with Policy::kSeneca
+  std::optional<CachePlan> cache = {};      // with Policy::kSeneca
+  std::optional<OffloadPlan> offload = {};  // with Policy::kSophon to kPaper
   std::vector<std::string> reason;      // sentences
   std::vector<std::string> notes;       // what the prediction does not know
 
@@ -186,7 +239,8 @@ struct Plan {
 
 // The strategy that finishes all epochs soonest (with prices: cheapest) within disk and memory;
 // within one percent of it, the simplest. With kSeneca, the split that gives all jobs together the
-// most samples per second: `choice` has its largest form, `cache` all of it. Throws
+// most samples per second: `choice` has its largest form, `cache` all of it. With a policy of
+// offload, `choice` is that policy and the others are `alternatives`, the shortest epoch first. Throws
 // Error(kInvalidArgument) for options that make no sense and for a profile whose columns do not fit
 // together.
 Plan make_plan(const Profile& profile, const PlanOptions& options = {});

@@ -18,7 +18,8 @@ namespace cutwater {
 
 // All columns have one value per profiled sample, in the order of Profile::ids; seconds are those
 // of one thread while all threads of the profile work. In a profile that a loader collected, times
-// of several ops are the sums of op_s: an upper bound of what fused ones take.
+// of several ops are the sums of op_s: an upper bound of what fused ones take; fresh cuts have neither
+// finish_s nor variants there, and nothing is known of excerpts.
 struct VariantProfile {
   Codec codec;
   std::vector<double> bytes, encode_s, decode_s;  // zero seconds for "none"
@@ -35,10 +36,17 @@ struct CutProfile {
   // From here to the last cut, draws included, as the engine runs it: fused, of bytes that were
   // just read, into memory as large as open batches, with what ops have learned in earlier epochs.
   // first_s: while nothing is known yet. memory_s: as finish_s, of bytes that lie in memory and in
-  // no cache of the processor, as an application cache lends them. Fresh cuts: empty.
+  // no cache of the processor, as an application cache lends them. Fresh cuts have finish_s only.
   std::vector<double> finish_s, first_s, memory_s;
-  // Stable cuts: "none" first; fresh cuts: empty. A codec encodes every field but the label.
+  // "none" first. A codec encodes every field but the label. Bytes of a fresh cut are those of one
+  // epoch's draws.
   std::vector<VariantProfile> variants;
+};
+
+// Of the sample as stored, the part that one epoch's draws need (Pipeline::excerpt): what a server
+// near the storage may send instead of it. Zero bytes: there is none of this sample.
+struct ExcerptProfile {
+  std::vector<double> bytes, make_s, finish_s;  // finish_s as CutProfile's, from the excerpt
 };
 
 // What one read costs. Zero rates: not measured.
@@ -64,6 +72,7 @@ struct Profile {
   std::int64_t data_samples = 0;  // of the whole data set
   std::vector<std::int64_t> ids;  // the profiled samples
   std::vector<CutProfile> cuts;   // 0 .. last
+  ExcerptProfile excerpt;         // empty where the pipeline's samples have none
   std::vector<Failure> bad;       // samples that were drawn but could not be made; not in ids
   bool reads_files = true;        // the source's samples are files of their own, not parts
   double relative_error = 0;      // half the 95 % interval of the mean sample's seconds, as a share

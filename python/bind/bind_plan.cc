@@ -19,7 +19,8 @@ Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs
           std::optional<std::tuple<double, double, double>> prices, int jobs, bool same_seed,
           const std::string& split, std::optional<double> storage_rate,
           std::optional<double> cache_rate, std::optional<double> link_rate,
-          std::optional<std::int64_t> window) {
+          std::optional<std::int64_t> window, std::optional<int> storage_threads,
+          double storage_speed) {
   PlanOptions options;
   options.policy = policy_named(policy);
   options.epochs = epochs;
@@ -39,6 +40,8 @@ Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs
   options.cache_bytes_per_s = cache_rate;
   options.link_bytes_per_s = link_rate;
   options.window_samples = window;
+  options.storage_threads = storage_threads;
+  options.storage_speed = storage_speed;
   const nb::gil_scoped_release released;
   return make_plan(profile, options);
 }
@@ -59,7 +62,8 @@ void bind_plan(nb::module_& m) {
         nb::arg("disk").none(), nb::arg("memory").none(), nb::arg("threads").none(),
         nb::arg("consumer").none(), nb::arg("page_cache"), nb::arg("prices").none(),
         nb::arg("jobs"), nb::arg("same_seed"), nb::arg("split"), nb::arg("storage_rate").none(),
-        nb::arg("cache_rate").none(), nb::arg("link_rate").none(), nb::arg("window").none());
+        nb::arg("cache_rate").none(), nb::arg("link_rate").none(), nb::arg("window").none(),
+        nb::arg("storage_threads").none(), nb::arg("storage_speed"));
 }
 
 }  // namespace cutwater::python

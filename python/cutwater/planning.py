@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans: which cut to prepare once, in which codec and where, or what to keep in a cache that jobs share."""
+"""Plans: which cut to prepare once, in which codec and where, what to keep in a cache that jobs share, or what a
+server near the storage does."""
 
 from __future__ import annotations
 
@@ -52,6 +53,8 @@ class Plan:
 
     def __repr__(self) -> str:
         choice = self.choice
+        if "offload" in choice:
+            return f"<cutwater.Plan: {choice['offload']['policy']}, {choice['offload']['bytes']:.0f} bytes>"
         return f"<cutwater.Plan: {choice['place']} at {choice['cut_name']!r}, {choice['codec']}>"
 
 
@@ -65,7 +68,9 @@ def _rate(name: str, value: float | str | None) -> float | None:
 def plan(
     profile: Profile | PathLike,
     *,
-    policy: Literal["auto", "none", "presto", "seneca"] = "auto",
+    policy: Literal[
+        "auto", "none", "presto", "seneca", "sophon", "no-off", "all-off", "resize-off", "paper"
+    ] = "auto",
     epochs: int = 10,
     cache: int | str | None = None,
     disk: int | str | None = None,
@@ -82,12 +87,16 @@ def plan(
     cache_rate: float | str | None = None,
     link_rate: float | str | None = None,
     window: int | None = None,
+    link: float | str | None = None,
+    storage_threads: int | None = None,
+    storage_speed: float = 1,
 ) -> Plan:
     """Decides which cut to prepare once, in which codec and where, so that all epochs are finished soonest.
 
     profile: a Profile, or the folder of one.
     policy: "none" prepares nothing; "presto" prepares one cut of all samples; "auto" is the best of them. "seneca"
-        divides one cache among forms, for jobs that share it.
+        divides one cache among forms, for jobs that share it. "sophon" decides sample by sample what a server near
+        the storage does; "no-off", "all-off", "resize-off" and "paper" are simpler rules to compare with.
     epochs: that training will take.
     cache: memory for caches, the page cache included, in bytes or as "64GB"; no limit if not given.
     disk: for a store, likewise.
@@ -105,9 +114,16 @@ def plan(
     storage_rate, cache_rate, link_rate: bytes per second, or "250MB/s": at which misses are read; to and from the
         cache; of both together. The profile's rate of cold reads, and no bounds, if not given.
     window: samples on their way from the job that made them to the others.
+
+    With "sophon" and the policies beside it:
+    link: bytes per second from storage to the trainer, or "500Mb/s"; no bound if not given.
+    storage_threads: of the server; as many as the profile's if not given.
+    storage_speed: of a thread of the server, beside one that was profiled.
     """
     if not isinstance(profile, (Profile, str, os.PathLike)):
         raise WrongType(f"profile must be a cutwater.Profile or the folder of one, got {type(profile).__name__}")
+    if link is not None and link_rate is not None:
+        raise InvalidArgument("link and link_rate are the same; give one of them")
     prices = None
     if price_disk is not None or price_core_hour is not None:
         prices = (float(price_disk or 0), float(price_core_hour or 0), 1.0 if months is None else float(months))
@@ -130,7 +146,9 @@ def plan(
             split,
             _rate("storage_rate", storage_rate),
             _rate("cache_rate", cache_rate),
-            _rate("link_rate", link_rate),
+            _rate("link", link) if link is not None else _rate("link_rate", link_rate),
             None if window is None else whole_number("window", window, 1, 2**62),
+            None if storage_threads is None else whole_number("storage_threads", storage_threads, 0, 1024),
+            float(storage_speed),
         )
     )

@@ -12,6 +12,7 @@
 #include "plan/begun_plan.h"
 #include "plan/cache_plan.h"
 #include "plan/cost_model.h"
+#include "plan/offload_plan.h"
 #include "plan/plan_text.h"
 
 namespace cutwater {
@@ -66,12 +67,26 @@ void check(const PlanOptions& options) {
                                    {"the link's", options.link_bytes_per_s}})
     if (rate && !(*rate > 0 && *rate < kUnlimited))
       refuse(std::string(name) + " bytes per second must be positive", Value{*rate});
+  const bool offload = offload_policy(options.policy).has_value();
   const bool shared = options.jobs > 1 || options.same_seed || options.storage_bytes_per_s ||
-                      options.cache_bytes_per_s || options.link_bytes_per_s ||
+                      options.cache_bytes_per_s || (options.link_bytes_per_s && !offload) ||
                       options.window_samples || !options.split.empty();
   if (shared && options.policy != Policy::kSeneca)
     throw Error(Code::kInvalidArgument,
                 "jobs, their split, their seed, rates and a window go with policy seneca, got " +
+                    std::string(name_of(options.policy)));
+  if (const auto& threads = options.storage_threads; threads && !(*threads >= 0 && *threads <= 1e6))
+    refuse("storage threads must be in 0..1000000", Value{*threads});
+  if (!(options.storage_speed > 0 && options.storage_speed < kUnlimited))
+    refuse("the speed of storage must be positive", Value{options.storage_speed});
+  if ((options.storage_threads || options.storage_speed != 1) && !offload)
+    throw Error(Code::kInvalidArgument,
+                "storage threads and their speed go with the policies sophon, no-off, all-off, "
+                "resize-off and paper, got " +
+                    std::string(name_of(options.policy)));
+  if (offload && options.prices)
+    throw Error(Code::kInvalidArgument,
+                "prices go with the policies auto, none, presto and seneca, got " +
                     std::string(name_of(options.policy)));
   if (options.prices) {
     const Prices& p = *options.prices;
@@ -290,6 +305,7 @@ std::vector<RefusedCodec> refused_codecs(const CostModel& model) {
 Plan make_plan(const Profile& profile, const PlanOptions& options) {
   check(options);
   if (options.policy == Policy::kSeneca) return make_cache_plan(profile, options);
+  if (offload_policy(options.policy)) return make_offload_plan(profile, options);
   const CostModel model(profile);
   const Circumstances base = circumstances(profile, options);
   const Planner planner(model, options.policy, base);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan as JSON, and back.
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cutwater/error.h"
@@ -22,6 +24,83 @@ std::optional<T> optional_at(const ordered_json& json, const char* key) {
   return found->get<T>();
 }
 
+// What is infinite has no number in JSON.
+ordered_json finite_or_null(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+double infinite_if_null(const ordered_json& json) {
+  return json.is_null() ? std::numeric_limits<double>::infinity() : json.get<double>();
+}
+
+ordered_json json_of(const OffloadOutcome& outcome) {
+  ordered_json shares = ordered_json::array();
+  for (const OffloadShare& one : outcome.shares)
+    shares.push_back({{"option", to_string(one.variant)},
+                      {"cut", one.variant.cut},
+                      {"cut_name", one.variant.cut_name},
+                      {"codec", to_string(one.variant.codec)},
+                      {"excerpt", one.variant.excerpt},
+                      {"samples_share", one.samples_share},
+                      {"bytes", one.bytes}});
+  return {{"policy", name_of(outcome.policy)},
+          {"bytes", outcome.bytes},
+          {"epoch_s", outcome.times.epoch_s()},
+          {"t_g", outcome.times.consumer_s},
+          {"t_cc", outcome.times.compute_s},
+          {"t_cs", outcome.times.storage_s},
+          {"t_net", outcome.times.network_s},
+          {"shares", std::move(shares)}};
+}
+
+OffloadOutcome outcome_of(const ordered_json& json) {
+  OffloadOutcome outcome;
+  const auto policy = offload_policy(policy_named(json.at("policy").get<std::string>()));
+  if (!policy) throw Error(Code::kInvalidArgument, "an offload has another policy than its own");
+  outcome.policy = *policy;
+  json.at("bytes").get_to(outcome.bytes);
+  json.at("t_g").get_to(outcome.times.consumer_s);
+  json.at("t_cc").get_to(outcome.times.compute_s);
+  json.at("t_cs").get_to(outcome.times.storage_s);
+  json.at("t_net").get_to(outcome.times.network_s);
+  for (const ordered_json& one : json.at("shares"))
+    outcome.shares.push_back({{one.at("cut").get<Cut>(), one.at("cut_name").get<std::string>(),
+                               codec_named(one.at("codec").get<std::string>()),
+                               one.at("excerpt").get<bool>()},
+                              one.at("samples_share").get<double>(),
+                              one.at("bytes").get<double>()});
+  return outcome;
+}
+
+ordered_json json_of(const OffloadPlan& offload) {
+  ordered_json rows = ordered_json::array(), names = ordered_json::array();
+  for (const OffloadPolicy policy : kOffloadPolicies) names.push_back(name_of(policy));
+  for (const OffloadTraffic& row : offload.by_threads)
+    rows.push_back({{"storage_threads", row.storage_threads},
+                    {"bytes", row.bytes},
+                    {"epoch_s", row.epoch_s}});
+  return {{"prices",
+           {{"byte", offload.prices.byte},
+            {"storage_s", finite_or_null(offload.prices.storage_s)},
+            {"compute_s", offload.prices.compute_s}}},
+          {"least_epoch_s", offload.least_epoch_s},
+          {"policies", std::move(names)},
+          {"by_threads", std::move(rows)}};
+}
+
+OffloadPlan offload_of(const ordered_json& json) {
+  OffloadPlan offload;
+  const ordered_json& prices = json.at("prices");
+  offload.prices = {prices.at("byte").get<double>(), infinite_if_null(prices.at("storage_s")),
+                    prices.at("compute_s").get<double>()};
+  json.at("least_epoch_s").get_to(offload.least_epoch_s);
+  for (const ordered_json& row : json.at("by_threads"))
+    offload.by_threads.push_back({row.at("storage_threads").get<double>(),
+                                  row.at("bytes").get<std::vector<double>>(),
+                                  row.at("epoch_s").get<std::vector<double>>()});
+  return offload;
+}
+
 ordered_json json_of(const Strategy& s) {
   ordered_json json = {{"cut", s.cut},
                        {"cut_name", s.cut_name},
@@ -42,6 +121,7 @@ ordered_json json_of(const Strategy& s) {
                        {"feasible", s.feasible},
                        {"why_not", s.why_not}};
   if (s.money) json["money"] = *s.money;
+  if (s.offload) json["offload"] = json_of(*s.offload);
   return json;
 }
 
@@ -72,6 +152,8 @@ Strategy strategy_of(const ordered_json& json) {
   json.at("feasible").get_to(s.feasible);
   json.at("why_not").get_to(s.why_not);
   s.money = optional_at<double>(json, "money");
+  if (const auto offload = json.find("offload"); offload != json.end())
+    s.offload = outcome_of(*offload);
   return s;
 }
 
@@ -141,6 +223,11 @@ ordered_json json_of(const PlanOptions& o) {
     json["prices"] = {{"disk_gb_month", o.prices->disk_gb_month},
                       {"core_hour", o.prices->core_hour},
                       {"months", o.prices->months}};
+  if (offload_policy(o.policy)) {
+    json["link_bytes_per_s"] = or_null(o.link_bytes_per_s);
+    json["storage_threads"] = or_null(o.storage_threads);
+    json["storage_speed"] = o.storage_speed;
+  }
   if (o.policy != Policy::kSeneca) return json;
   json["jobs"] = o.jobs;
   json["same_seed"] = o.same_seed;
@@ -169,6 +256,8 @@ PlanOptions options_of(const ordered_json& json) {
   o.link_bytes_per_s = optional_at<double>(json, "link_bytes_per_s");
   o.window_samples = optional_at<std::int64_t>(json, "window_samples");
   o.split = json.value("split", std::string());
+  o.storage_threads = optional_at<double>(json, "storage_threads");
+  o.storage_speed = json.value("storage_speed", 1.0);
   return o;
 }
 
@@ -196,6 +285,14 @@ Plan plan_of(const ordered_json& json) {
     plan.what_if.push_back({one.at("when").get<std::string>(), one.at("choice").get<std::string>(),
                             one.at("total_s").get<double>(), one.at("differs").get<bool>()});
   if (const auto cache = json.find("cache"); cache != json.end()) plan.cache = cache_of(*cache);
+  if (const auto offload = json.find("offload"); offload != json.end()) {
+    plan.offload = offload_of(*offload);
+    // Its tables have a column for each.
+    bool whole = plan.choice.offload.has_value() && plan.options.storage_threads.has_value() &&
+                 plan.options.threads.has_value();
+    for (const Strategy& s : plan.alternatives) whole = whole && s.offload.has_value();
+    if (!whole) throw Error(Code::kInvalidArgument, "a strategy has no 'offload', the plan has");
+  }
   json.at("reason").get_to(plan.reason);
   json.at("notes").get_to(plan.notes);
   return plan;
@@ -223,6 +320,7 @@ std::string to_json(const Plan& plan) {
                        {"source_identity", plan.source_identity},
                        {"samples", plan.samples}};
   if (plan.cache) json["cache"] = json_of(plan, *plan.cache);
+  if (plan.offload) json["offload"] = json_of(*plan.offload);
   for (const Strategy& s : plan.alternatives) json["alternatives"].push_back(json_of(s));
   for (const RefusedCodec& r : plan.refused)
     json["refused"].push_back(

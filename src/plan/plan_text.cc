@@ -9,11 +9,13 @@
 
 #include "cutwater/error.h"
 #include "plan/cache_plan.h"
+#include "plan/offload_plan.h"
 
 namespace cutwater {
 namespace {
 
-constexpr std::array<std::string_view, 4> kPolicies = {"auto", "none", "presto", "seneca"};
+constexpr std::array<std::string_view, 9> kPolicies = {
+    "auto", "none", "presto", "seneca", "sophon", "no-off", "all-off", "resize-off", "paper"};
 constexpr std::array<std::string_view, 3> kPlaces = {"none", "store", "memory"};
 constexpr std::array<std::string_view, 3> kResidencies = {"fits", "warm", "cold"};
 
@@ -142,6 +144,20 @@ std::string row(const Strategy& s, bool money) {
   return line + "\n";
 }
 
+std::string strategy_table(const Plan& plan, std::size_t rows) {
+  char head[256];
+  std::snprintf(head, sizeof head, "%-16s %-15s %-7s %-12s %9s %9s %9s %9s %10s %9s %9s  %-8s %6s",
+                "cut", "codec", "place", "cache", "total", "build", "first", "epoch", "samples/s",
+                "disk", "memory", "bound by", "pays");
+  const bool money = plan.choice.money.has_value();
+  std::string text = std::string(head) + (money ? "  money" : "") + "\n" + row(plan.choice, money);
+  const std::size_t shown = std::min(rows > 0 ? rows - 1 : 0, plan.alternatives.size());
+  for (std::size_t i = 0; i < shown; ++i) text += row(plan.alternatives[i], money);
+  if (shown < plan.alternatives.size())
+    text += "… and " + std::to_string(plan.alternatives.size() - shown) + " more\n";
+  return text;
+}
+
 }  // namespace
 
 std::string size_text(double bytes) {
@@ -174,6 +190,11 @@ std::string_view name_of(Place place) { return kPlaces[static_cast<std::size_t>(
 std::string_view name_of(Residency residency) {
   return kResidencies[static_cast<std::size_t>(residency)];
 }
+std::optional<OffloadPolicy> offload_policy(Policy policy) {
+  if (policy < Policy::kSophon) return {};
+  return kOffloadPolicies[static_cast<std::size_t>(policy) -
+                          static_cast<std::size_t>(Policy::kSophon)];
+}
 Policy policy_named(std::string_view name) {
   return static_cast<Policy>(named(kPolicies, "policy", name));
 }
@@ -187,6 +208,8 @@ std::string_view cache_name(const Strategy& strategy) {
 }
 
 std::string to_string(const Strategy& strategy) {
+  if (strategy.offload)
+    return std::string(name_of(strategy.offload->policy)) + ": " + shares_text(*strategy.offload);
   const std::string at = " at '" + strategy.cut_name + "', " +
                          (strategy.codec.is_none() ? "uncompressed" : to_string(strategy.codec));
   switch (strategy.place) {
@@ -245,16 +268,7 @@ std::string explain(const Plan& plan, std::size_t rows) {
   for (const std::string& sentence : plan.reason) text += sentence + "\n";
   text += "\n";
   if (plan.cache) text += split_table(plan);
-  char head[256];
-  std::snprintf(head, sizeof head, "%-16s %-15s %-7s %-12s %9s %9s %9s %9s %10s %9s %9s  %-8s %6s",
-                "cut", "codec", "place", "cache", "total", "build", "first", "epoch", "samples/s",
-                "disk", "memory", "bound by", "pays");
-  const bool money = plan.choice.money.has_value();
-  text += std::string(head) + (money ? "  money" : "") + "\n" + row(plan.choice, money);
-  const std::size_t shown = std::min(rows > 0 ? rows - 1 : 0, plan.alternatives.size());
-  for (std::size_t i = 0; i < shown; ++i) text += row(plan.alternatives[i], money);
-  if (shown < plan.alternatives.size())
-    text += "… and " + std::to_string(plan.alternatives.size() - shown) + " more\n";
+  text += plan.offload ? offload_table_text(plan) : strategy_table(plan, rows);
   text += "\nWhat would change the choice:\n";
   for (const WhatIf& other : plan.what_if)
     text += "  " + other.when + ": " + (other.differs ? other.choice : "the same") + ", " +

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_offload: walks by marginal efficiency, and a proof of how good the best of them is.
+#include "cutwater/offload.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cutwater/error.h"
+#include "cutwater/param.h"
+#include "plan/offload_policies.h"
+#include "plan/offload_steps.h"
+
+namespace cutwater {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::size_t kMostOptions = 256;
+constexpr double kEqual = 1e-9;  // what differs by less differs by rounding
+// The price of the trainer's seconds is sought on so many samples at most, evenly spread.
+constexpr std::size_t kSearchSamples = 8192;
+constexpr int kSearchSteps = 48;
+constexpr double kSearchRange = 1e9;  // around the bytes of an average second
+
+bool differ(double a, double b) { return std::abs(a - b) > kEqual * std::max(a, b); }
+
+struct Outcome {
+  OffloadTimes times;
+  double bytes = 0;  // 0 where the link is no bound: they do not count
+};
+
+// Shorter, or as short with less on the wire; storage counts last.
+bool better(const Outcome& a, const Outcome& b) {
+  const double a_s = a.times.epoch_s(), b_s = b.times.epoch_s();
+  if (differ(a_s, b_s)) return a_s < b_s;
+  if (differ(a.bytes, b.bytes)) return a.bytes < b.bytes;
+  return differ(a.times.storage_s, b.times.storage_s) && a.times.storage_s < b.times.storage_s;
+}
+
+bool compute_is_longest(const OffloadTimes& t) {
+  return t.compute_s > std::max({t.consumer_s, t.storage_s, t.network_s});
+}
+
+// A way along the steps, up to its best point.
+struct Walk {
+  std::vector<std::uint8_t> choice;  // of every stride-th sample
+  OffloadPrices prices;
+  double next_price = 0;        // of the first step that was not taken
+  bool compute_bounds = false;  // the trainer is the longest there, or would be one step further
+};
+
+class Solver {
+ public:
+  Solver(const OffloadTable& table, const OffloadModel& model) : table_(table), model_(model) {}
+
+  OffloadDecision solve() const {
+    std::vector<Walk> walks;
+    if (!model_.link_bounds()) {
+      walks.push_back(walk({0, 1}, 1));
+    } else {
+      walks.push_back(walk({1, 0}, 1));
+      if (walks[0].compute_bounds) walks.push_back(walk({1, compute_price()}, 1));
+    }
+    OffloadDecision best;
+    best.least_epoch_s = least_epoch_s(walks);
+    best.prices = walks[0].prices;
+    best.choice.assign(table_.samples(), 0);
+    Outcome found = outcome(model_.sums(best.choice));
+    const auto offer = [&](OffloadPolicy by, std::vector<std::uint8_t> choice) {
+      const Outcome offered = outcome(model_.sums(choice));
+      if (!better(offered, found)) return false;
+      found = offered;
+      best.made_by = by;
+      best.choice = std::move(choice);
+      return true;
+    };
+    for (Walk& walk : walks)
+      if (offer(OffloadPolicy::kSophon, std::move(walk.choice))) best.prices = walk.prices;
+    if (best.made_by != OffloadPolicy::kSophon) best.prices.storage_s = kNever;  // raw
+    for (const OffloadPolicy policy :
+         {OffloadPolicy::kAllOff, OffloadPolicy::kResizeOff, OffloadPolicy::kPaper})
+      offer(policy, choice_by_rule(policy, table_, model_));
+    return best;
+  }
+
+ private:
+  Outcome outcome(const OffloadSums& sums, double times_weight = 1) const {
+    return {model_.times(sums, times_weight), model_.link_bounds() ? sums.bytes : 0};
+  }
+
+  Walk walk(const OffloadWorth& worth, std::size_t stride) const {
+    Walk walk;
+    walk.prices = {worth.byte, kNever, worth.compute_s};
+    const std::vector<OffloadStep> steps = offload_steps(table_, worth, stride, walk.choice);
+    const double times_weight =
+        static_cast<double>(table_.samples()) / static_cast<double>(walk.choice.size());
+    OffloadSums sums;
+    for (std::size_t k = 0; k < walk.choice.size(); ++k)
+      sums.add(table_.row(k * stride)[walk.choice[k]]);
+    Outcome best = outcome(sums, times_weight);
+    double shortest = best.times.epoch_s();
+    walk.compute_bounds = compute_is_longest(best.times);
+    std::size_t taken = 0;
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      const std::span<const OffloadOption> row = table_.row(steps[k].sample);
+      sums.move(row[steps[k].from], row[steps[k].to]);
+      const Outcome now = outcome(sums, times_weight);
+      if (k == taken && compute_is_longest(now.times)) walk.compute_bounds = true;
+      const double limit = shortest * (1 + kEqual);
+      if (now.times.storage_s > limit) break;  // and so it is from here on
+      if (now.times.epoch_s() > limit || !better(now, best)) continue;
+      best = now;
+      shortest = std::min(shortest, now.times.epoch_s());
+      taken = k + 1;
+      walk.compute_bounds = compute_is_longest(now.times);
+    }
+    for (std::size_t k = 0; k < taken; ++k) walk.choice[steps[k].sample / stride] = steps[k].to;
+    if (taken == steps.size())
+      walk.prices.storage_s = 0;
+    else if (taken > 0)
+      walk.prices.storage_s = steps[taken - 1].efficiency;
+    if (taken < steps.size()) walk.next_price = steps[taken].efficiency;
+    return walk;
+  }
+
+  // The lowest price of the trainer's seconds, in bytes, by which the trainer does not bound the
+  // epoch; a very high one where it always does.
+  double compute_price() const {
+    const std::size_t stride = (table_.samples() + kSearchSamples - 1) / kSearchSamples;
+    const OffloadSums raw = model_.sums(std::vector<std::uint8_t>(table_.samples()));
+    const double scale = raw.bytes > 0 && raw.compute_s > 0 ? raw.bytes / raw.compute_s : 1;
+    double low = std::log(scale / kSearchRange), high = std::log(scale * kSearchRange);
+    for (int step = 0; step < kSearchSteps; ++step) {
+      const double middle = (low + high) / 2;
+      (walk({1, std::exp(middle)}, stride).compute_bounds ? low : high) = middle;
+    }
+    return std::exp(high);
+  }
+
+  // Among the prices at which an optimum can lie are those of the steps where the walks ended.
+  double least_epoch_s(const std::vector<Walk>& walks) const {
+    double least =
+        std::max(model_.least_epoch_s({1, 0, 0}), model_.least_epoch_s({0, 0, 1}));
+    for (const Walk& walk : walks)
+      for (const double price : {walk.prices.storage_s, walk.next_price})
+        if (price < kNever)
+          least = std::max(
+              least, model_.least_epoch_s({walk.prices.byte, price, walk.prices.compute_s}));
+    return least;
+  }
+
+  const OffloadTable& table_;
+  const OffloadModel& model_;
+};
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(Code::kInvalidArgument, "offload: " + what);
+}
+
+bool is_measure(double value) { return std::isfinite(value) && value >= 0; }
+
+void check(const OffloadTable& table, const OffloadMachine& machine, double weight) {
+  const std::size_t options = table.variants.size();
+  if (options == 0 || options > kMostOptions)
+    refuse("a sample has 1..256 options, got " + std::to_string(options));
+  if (!table.variants[0].is_raw()) refuse("the first option must be raw");
+  if (table.values.empty() || table.values.size() % options != 0)
+    refuse("the table has " + std::to_string(table.values.size()) +
+           " values, which are no rows of " + std::to_string(options));
+  for (std::size_t i = 0; i < table.values.size(); ++i) {
+    const OffloadOption& o = table.values[i];
+    const bool raw = i % options == 0;
+    if ((exists(o) || raw) && !(is_measure(o.bytes) && is_measure(o.storage_s) &&
+                                is_measure(o.compute_s)))
+      refuse("sample " + std::to_string(i / options) + " has no sound figures for option '" +
+             to_string(table.variants[i % options]) + "'");
+  }
+  const auto need = [](bool sound, const char* what, double value) {
+    if (!sound) refuse(std::string(what) + ", got " + to_text(Value{value}));
+  };
+  need(machine.link_bytes_per_s >= 0, "the link's bytes per second must not be negative",
+       machine.link_bytes_per_s);
+  need(is_measure(machine.storage_threads), "storage threads must not be negative",
+       machine.storage_threads);
+  need(is_measure(machine.compute_threads) && machine.compute_threads > 0,
+       "the trainer's threads must be positive", machine.compute_threads);
+  need(is_measure(machine.storage_speed) && machine.storage_speed > 0,
+       "the speed of storage must be positive", machine.storage_speed);
+  if (const auto& rate = machine.consumer_samples_per_s)
+    need(is_measure(*rate) && *rate > 0, "the consumer's samples per second must be positive",
+         *rate);
+  need(is_measure(weight) && weight > 0, "the weight of a row must be positive", weight);
+}
+
+}  // namespace
+
+std::string to_string(const OffloadVariant& variant) {
+  const std::string base =
+      variant.excerpt ? "excerpt" : variant.cut == 0 ? "raw" : variant.cut_name;
+  return variant.codec.is_none() ? base : base + ":" + to_string(variant.codec);
+}
+
+std::string_view name_of(OffloadPolicy policy) {
+  constexpr std::array<std::string_view, kOffloadPolicies.size()> kNames = {
+      "sophon", "no-off", "all-off", "resize-off", "paper"};
+  return kNames[static_cast<std::size_t>(policy)];
+}
+
+double OffloadTimes::epoch_s() const {
+  return std::max({consumer_s, compute_s, storage_s, network_s});
+}
+
+std::string_view OffloadTimes::bound_by() const {
+  const double most = epoch_s();
+  // A consumer that is always busy is not waiting for anything.
+  if (consumer_s >= most) return "consumer";
+  if (compute_s >= most) return "cpu";
+  return storage_s >= most ? "storage_cpu" : "network";
+}
+
+double OffloadDecision::above_least() const {
+  return least_epoch_s > 0 ? after.epoch_s() / least_epoch_s - 1 : 0;
+}
+
+OffloadDecision solve_offload(const OffloadTable& table, const OffloadMachine& machine,
+                              double weight, OffloadPolicy policy) {
+  check(table, machine, weight);
+  const OffloadModel model(table, machine, weight);
+  const std::vector<std::uint8_t> raw(table.samples());
+  OffloadDecision decision;
+  if (machine.storage_threads == 0)
+    decision.choice = raw;
+  else if (policy == OffloadPolicy::kSophon)
+    decision = Solver(table, model).solve();
+  else
+    decision.choice = choice_by_rule(policy, table, model);
+  if (policy != OffloadPolicy::kSophon) decision.made_by = policy;
+  const OffloadSums before = model.sums(raw), after = model.sums(decision.choice);
+  decision.before = model.times(before);
+  decision.after = model.times(after);
+  decision.bytes_before = model.bytes(before);
+  decision.bytes_after = model.bytes(after);
+  if (machine.storage_threads == 0) decision.least_epoch_s = decision.after.epoch_s();
+  return decision;
+}
+
+std::size_t best_option(std::span<const OffloadOption> row, const OffloadPrices& prices) {
+  const OffloadWorth worth{prices.byte, prices.compute_s};
+  std::size_t at = first_option(row, worth);
+  for (NextOption next = next_option(row, worth, at);
+       next.efficiency > 0 && next.efficiency >= prices.storage_s;
+       next = next_option(row, worth, at))
+    at = next.option;
+  return at;
+}
+
+}  // namespace cutwater
