@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as an excerpt of a JPEG, as they come and with the fields set right that would end it at
-// once: a refusal or pixels. And as a JPEG that an excerpt is made of, which has its pixels.
+// Any bytes as an excerpt of a JPEG, as they come and with the fields set right that would end it
+// at once: a refusal or pixels. And as a JPEG that an excerpt is made of, which has its pixels.
 #include <cstring>
 
 #include "image.h"

@@ -38,7 +38,6 @@ void check_scans(Bytes file, std::size_t at, std::int64_t limit);
 Header read_jpeg_header(Bytes file, const Limits& limits);
 void decode_jpeg(Bytes file, const Header& header, const Limits& limits, const TensorSpan& out);
 
-
 // The MCUs that a region of a progressive JPEG is made from. False: it is not progressive, or not a
 // sound one of a kind that a baseline JPEG can be. Throws Error(kBadSample) where decoding does.
 bool read_progressive_part(Bytes file, const Header& header, const Limits& limits,

@@ -164,8 +164,8 @@ std::unique_ptr<RowReader> EncodedImage::rows(const Region& region, Hint* hint) 
 
 Tensor EncodedImage::entropy_decoded(BufferPool& pool) const {
   thread_local std::vector<std::uint8_t> form;
-  const bool decoded = is_jpeg_file() &&
-                       baseline_coefficients(bytes_, header_.exif_orientation, form);
+  const bool decoded =
+      is_jpeg_file() && baseline_coefficients(bytes_, header_.exif_orientation, form);
   const Bytes bytes = decoded ? Bytes(form) : bytes_;
   Buffer buffer = copy_of(bytes, pool);
   give_up_large(form);

@@ -139,8 +139,7 @@ double excerpt_share(const FusedSteps& fused, const TensorView& in) {
 std::optional<Tensor> excerpt(const FusedSteps& fused, const TensorView& in, BufferPool& pool) {
   const ImageChain pass(fused.steps);
   if (pass.decoding == 0) return std::nullopt;
-  return encoded(fused, pass, in)
-      .excerpt(fused.shapes[pass.decoding - 1].make, fused.hint, pool);
+  return encoded(fused, pass, in).excerpt(fused.shapes[pass.decoding - 1].make, fused.hint, pool);
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ constexpr std::size_t kSizeAt = 8, kWidthAt = 12, kHeightAt = 14, kLeftAt = 16, 
                       kOrientationAt = 20, kReservedAt = 21, kJpegAt = 24;
 
 void put(std::vector<std::uint8_t>& out, std::size_t at, std::int64_t value, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i)
-    out[at + i] = static_cast<std::uint8_t>(value >> (8 * i));
+  for (std::size_t i = 0; i < bytes; ++i) out[at + i] = static_cast<std::uint8_t>(value >> (8 * i));
 }
 
 // How the blocks lie; whether its three components are RGB, a frame does not tell.
@@ -46,11 +45,10 @@ bool write_jpeg_excerpt(Bytes file, const Header& header, const Limits& limits,
                         const Region& region, Hint* hint, std::vector<std::uint8_t>& out) {
   thread_local JpegPart part;
   out.assign(kJpegAt, 0);
-  const bool written =
-      file.size() > kJpegAt &&
-      (read_baseline_part(file, region, hint, part) ||
-       read_progressive_part(file, header, limits, region, part)) &&
-      write_baseline(part, file.size() - kJpegAt, out);
+  const bool written = file.size() > kJpegAt &&
+                       (read_baseline_part(file, region, hint, part) ||
+                        read_progressive_part(file, header, limits, region, part)) &&
+                       write_baseline(part, file.size() - kJpegAt, out);
   part.symbols.give_up_large();
   if (!written) return false;
   std::copy(kMagic.begin(), kMagic.end(), out.begin());

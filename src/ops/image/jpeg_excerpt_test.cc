@@ -42,7 +42,8 @@ std::int64_t field(const Data& excerpt, std::size_t at, std::size_t bytes) {
   return value;
 }
 
-std::string reason_of(const Data& excerpt, const Region& region, const DecodeOptions& options = {}) {
+std::string reason_of(const Data& excerpt, const Region& region,
+                      const DecodeOptions& options = {}) {
   try {
     ours(excerpt, region, nullptr, options);
     return "";
@@ -149,9 +150,9 @@ TEST(JpegExcerpt, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(reason_of(excerpt, picture.whole()),
             "this is an excerpt of an image, rows 48..111, columns 48..111 of it; it was made for "
             "other draws than those that need rows 0..199, columns 0..199");
-  for (const Region& region :
-       {Region{64, 0, 32, 32}, Region{0, 64, 32, 32}, Region{64, 64, 50, 32}, Region{64, 64, 32, 60},
-        Region{199, 199, 1, 1}, Region{48, 64, 1, 1}, Region{64, 111, 1, 1}})
+  for (const Region& region : {Region{64, 0, 32, 32}, Region{0, 64, 32, 32}, Region{64, 64, 50, 32},
+                               Region{64, 64, 32, 60}, Region{199, 199, 1, 1}, Region{48, 64, 1, 1},
+                               Region{64, 111, 1, 1}})
     EXPECT_THAT(reason_of(excerpt, region), testing::HasSubstr("this is an excerpt of an image"));
   EXPECT_EQ(excerpt_of(excerpt, {64, 64, 32, 32}), std::nullopt) << "is one already";
 }
@@ -206,7 +207,8 @@ TEST(JpegExcerpt, DamagedFilesHaveNoneOrTheSamePixels) {
     picture.progressive = i % 4 == 0;
     Data file = with_comment(encode(picture, random));
     for (int flips = 1 + below(random, 3); flips > 0; --flips)
-      file[3006 + random() % (file.size() - 3006)] ^= static_cast<std::uint8_t>(1 << below(random, 8));
+      file[3006 + random() % (file.size() - 3006)] ^=
+          static_cast<std::uint8_t>(1 << below(random, 8));
     try {
       DecodeOptions small;
       small.max_pixels = 1 << 16;
@@ -247,7 +249,8 @@ TEST(JpegExcerpt, TheShareIsNear) {
   std::mt19937 random(11);
   const Picture picture{.width = 600, .height = 500, .layout = kLayouts[5], .quality = 75};
   const Data file = encode(picture, random);
-  for (const Region& region : {Region{0, 0, 500, 600}, Region{100, 200, 200, 100}, Region{9, 9, 1, 1}}) {
+  for (const Region& region :
+       {Region{0, 0, 500, 600}, Region{100, 200, 200, 100}, Region{9, 9, 1, 1}}) {
     const double share = encoded_image(file).excerpt_share(region);
     const double real = static_cast<double>(excerpt_of(file, region).value().size()) /
                         static_cast<double>(file.size());
@@ -263,7 +266,8 @@ TEST(JpegExcerpt, EveryTruncationIsRefused) {
   std::mt19937 random(12);
   const Region region{8, 8, 20, 20};
   const Data excerpt =
-      excerpt_of(encode({.width = 90, .height = 90, .layout = kLayouts[5]}, random), region).value();
+      excerpt_of(encode({.width = 90, .height = 90, .layout = kLayouts[5]}, random), region)
+          .value();
   for (std::size_t size = 8; size < excerpt.size(); ++size) {
     Data shorter(excerpt.begin(), excerpt.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_THAT(reason_of(shorter, region), testing::HasSubstr("cut short"));
@@ -278,7 +282,8 @@ TEST(JpegExcerpt, AHeaderThatLiesIsRefused) {
   std::mt19937 random(13);
   const Region region{40, 40, 20, 20};
   const Data sound =
-      excerpt_of(encode({.width = 90, .height = 91, .layout = kLayouts[5]}, random), region).value();
+      excerpt_of(encode({.width = 90, .height = 91, .layout = kLayouts[5]}, random), region)
+          .value();
   const auto with = [&](std::size_t at, unsigned value) {
     Data lying = sound;
     lying[at] = static_cast<std::uint8_t>(value);
@@ -359,7 +364,8 @@ TEST(JpegWriter, CodesAreNeverLongerThanSixteenBits) {
   std::mt19937 random(16);
   std::shuffle(symbols.begin(), symbols.end(), random);
   std::int64_t blocks = 0;
-  for (auto next = symbols.begin(); next != symbols.end() || blocks % kBlocksAcross != 0; ++blocks) {
+  for (auto next = symbols.begin(); next != symbols.end() || blocks % kBlocksAcross != 0;
+       ++blocks) {
     ASSERT_TRUE(part.symbols.make_room(1));
     ASSERT_TRUE(part.symbols.put_dc(0, below(random, 100)));
     for (int i = 0; i < 20 && next != symbols.end(); ++i, ++next)

@@ -94,8 +94,8 @@ struct JpegPart {
   JpegSymbols symbols;
 };
 
-// Appends a baseline JPEG of just this part, with the shortest codes that Huffman has for it. False:
-// it would be `limit` bytes or more, and what was appended means nothing.
+// Appends a baseline JPEG of just this part, with the shortest codes that Huffman has for it.
+// False: it would be `limit` bytes or more, and what was appended means nothing.
 bool write_baseline(const JpegPart& part, std::size_t limit, std::vector<std::uint8_t>& out);
 
 }  // namespace cutwater::image

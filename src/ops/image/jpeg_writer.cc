@@ -59,8 +59,7 @@ struct CodeTable {
   explicit CodeTable(std::span<const std::uint32_t> occurrences) {
     for (std::size_t value = 0; value < occurrences.size(); ++value)
       if (occurrences[value] > 0) values.push_back(static_cast<std::uint8_t>(value));
-    std::ranges::stable_sort(values, {},
-                             [&](std::uint8_t value) { return occurrences[value]; });
+    std::ranges::stable_sort(values, {}, [&](std::uint8_t value) { return occurrences[value]; });
     // The first stands for the code of all ones, which may not be used: it is the lightest, so its
     // code is among the longest.
     std::vector<std::uint64_t> weights = {0};
