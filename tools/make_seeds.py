@@ -175,6 +175,18 @@ def coefficient_forms() -> Seeds:
         yield f"{name}-{width}x{height}", head + table + b"".join(rows) + bytes(64)
 
 
+def excerpts() -> Seeds:
+    """As src/ops/image/EXCERPT.md has it; the size of the whole the target fills in. And what they are made of."""
+    for name, jpeg in jpegs():
+        frame = max(jpeg.find(b"\xff" + marker) for marker in (b"\xc0", b"\xc2", b"\xc9", b"\xca"))
+        height, width = (int.from_bytes(jpeg[at : at + 2], "big") for at in (frame + 5, frame + 7))
+        for left, top in [(0, 0), (32, 16)]:
+            numbers = (left + width, top + height, left, top)
+            place = b"".join(number.to_bytes(2, "little") for number in numbers)
+            yield f"{name}-{left}", b"cw.exct1" + bytes(4) + place + bytes([1, 0, 0, 0]) + jpeg
+        yield name, jpeg[:2] + b"\xff\xfe\x02\x00" + bytes(510) + jpeg[2:]
+
+
 def entropy_indexes() -> Seeds:
     """Which file, then as src/ops/image/ENTROPY_INDEX.md has it; the content's name the target fills in."""
     for file, rows in itertools.product((0, 3, 5, 7), (0, 1, 3)):
@@ -356,6 +368,7 @@ SEEDS = {
     "kept_index": kept_indexes,
     "coefficients": coefficient_forms,
     "entropy_index": entropy_indexes,
+    "excerpt": excerpts,
     "hints": kept_hints,
     "profile": profiles,
     "pipeline_text": pipeline_texts,

@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -146,6 +147,13 @@ struct Fusion {
   // Asks for its place once, as late as it can: a batch waits for who has one.
   void (*apply)(const FusedSteps& fused, const TensorView& in, OutputPlace& place);
   bool takes_hints = false;
+  // About how much of the input's bytes an excerpt of it would take, as a share, from its header
+  // and the draws alone; 1: there is none. Null: never.
+  double (*excerpt_share)(const FusedSteps& fused, const TensorView& in) = nullptr;
+  // A smaller input from which these steps, fused or not, make the very same output. Nothing: there
+  // is none; also where the input is bad or odd, which whoever runs it finds out. Null: never.
+  std::optional<Tensor> (*excerpt)(const FusedSteps& fused, const TensorView& in,
+                                   BufferPool& pool) = nullptr;
 };
 
 // All that a pipeline may be built from. Constant; lives for ever.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -114,6 +115,17 @@ class Pipeline {
   // The bytes at `to` depend on the sample and the draws alone. Failures carry sample id and op.
   Result<Sample> run(Sample sample, Cut from, Cut to, const Draws& draws,
                      const RunContext& how) const;
+
+  // The sample with less in it, still at cut 0: what these draws need and no more. run() with these
+  // draws makes the same bytes of it at the last cut; on the way to other cuts or draws it refuses
+  // it (kBadSample) where something is missing. Nothing: there is none that is smaller, or run()
+  // would refuse the sample. Any thread. Of `how`, pool and hints count.
+  // REQUIRES: sample.cut == 0, and the draws are this pipeline's.
+  std::optional<Sample> excerpt(const Sample& sample, const Draws& draws,
+                                const RunContext& how) const;
+  // About the share of a sample's stored bytes that excerpt() would leave, from its header; 1: it
+  // would not help.
+  double excerpt_share(const Sample& sample, const Draws& draws) const;
 
   // The ops as written that reach the cut: `decode` for the cut inside it. The same cuts, names and
   // fingerprints up to there.

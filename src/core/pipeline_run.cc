@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipeline::run: shapes forward, needed regions backward, then bytes forward.
+// Pipeline::run: shapes forward, needed regions backward, then bytes forward. And
+// Pipeline::excerpt: the same without the last part.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -37,6 +38,18 @@ class Run {
     sample.cut = to_;
   }
 
+  // Asks the first group for an excerpt of its input: ask(what it would run, its input).
+  template <class Ask>
+  auto excerpt(const Sample& sample, const Group& first, Ask ask) {
+    find_shapes(sample);
+    find_regions();
+    FusedSteps fused = fused_steps(first);
+    KeptHint hint(how_, sample.id, first, fused);
+    auto answer = ask(fused, input_of(sample, first.begin).view());
+    hint.keep();
+    return answer;
+  }
+
  private:
   std::string_view written(int k) const {
     const int position = steps_[static_cast<std::size_t>(k)].position;
@@ -48,18 +61,20 @@ class Run {
   int& next(int k) { return next_[static_cast<std::size_t>(k)]; }
   const DrawnValues& drawn(int k) const { return draws_.steps[static_cast<std::size_t>(k)]; }
 
-  Tensor& field(Sample& sample, int k) {
-    Tensor* tensor = sample.find(op(k).def().field);
+  // The field of the sample that step k works on.
+  template <class S>
+  auto& input_of(S& sample, int k) const {
+    auto* tensor = sample.find(op(k).def().field);
     if (tensor == nullptr)
       throw Error(Code::kInvalidArgument,
                   "the source has no field '" + std::string(op(k).def().field) + "'");
     return *tensor;
   }
 
-  void find_shapes(Sample& sample) {
+  void find_shapes(const Sample& sample) {
     for (int k = from_; k < to_; ++k) {
       at_ = written(k);
-      TensorView in = field(sample, k).view();
+      TensorView in = input_of(sample, k).view();
       for (int j = k - 1; j >= from_; --j)
         if (op(j).def().field == op(k).def().field) {
           in = TensorView(shape(j).out, nullptr);
@@ -108,36 +123,35 @@ class Run {
     return most + scratch_bytes_;
   }
 
-  void run_group(Sample& sample, const Group& group) {
+  FusedSteps fused_steps(const Group& group) const {
     const auto begin = static_cast<std::size_t>(group.begin);
     const auto count = static_cast<std::size_t>(group.end - group.begin);
+    return {std::span(steps_).subspan(begin, count), std::span(draws_.steps).subspan(begin, count),
+            std::span(shapes_).subspan(begin, count), nullptr};
+  }
+
+  void run_group(Sample& sample, const Group& group) {
     if (group.fusion == nullptr) return run_step(sample, group.begin);
-    FusedSteps fused{std::span(steps_).subspan(begin, count),
-                     std::span(draws_.steps).subspan(begin, count),
-                     std::span(shapes_).subspan(begin, count), nullptr};
+    FusedSteps fused = fused_steps(group);
     if (group.fusion->fits != nullptr && !group.fusion->fits(fused)) {
       for (int k = group.begin; k < group.end; ++k) run_step(sample, k);
       return;
     }
 
-    Tensor& tensor = field(sample, group.begin);
+    Tensor& tensor = input_of(sample, group.begin);
     LatePlace place(*this, group.end - 1);
-    const Timer timer(how_.times, begin);
-    Hint hint;
-    if (how_.hints != nullptr && group.fusion->takes_hints && group.begin == 0) {
-      fused.hint = &hint;
-      how_.hints->find(sample.id, hint.known);
-    }
+    const Timer timer(how_.times, static_cast<std::size_t>(group.begin));
+    KeptHint hint(how_, sample.id, group, fused);
     // A refusal is most likely the first op's: that of the stored bytes.
     at_ = written(group.begin);
     group.fusion->apply(fused, tensor.view(), place);
-    if (!hint.learned.empty()) how_.hints->keep(sample.id, hint.learned);
+    hint.keep();
     tensor = std::move(place.made);
   }
 
   void run_step(Sample& sample, int k) {
     at_ = written(k);
-    Tensor& tensor = field(sample, k);
+    Tensor& tensor = input_of(sample, k);
     const OpDef& def = op(k).def();
     Tensor made;
     if (def.produce == nullptr) made = place_for(k);
@@ -183,6 +197,27 @@ class Run {
     const int k_;
   };
 
+  // What is known of a sample, for a group that takes hints.
+  class KeptHint {
+   public:
+    KeptHint(const RunContext& how, SampleId id, const Group& group, FusedSteps& fused)
+        : hints_(group.fusion->takes_hints && group.begin == 0 ? how.hints : nullptr), id_(id) {
+      if (hints_ == nullptr) return;
+      fused.hint = &hint_;
+      hints_->find(id_, hint_.known);
+    }
+    void keep() {
+      if (!hint_.learned.empty()) hints_->keep(id_, hint_.learned);
+    }
+    KeptHint(const KeptHint&) = delete;
+    KeptHint& operator=(const KeptHint&) = delete;
+
+   private:
+    Hints* hints_;
+    const SampleId id_;
+    Hint hint_;
+  };
+
   // Adds the time of its life to a step's account.
   class Timer {
    public:
@@ -215,7 +250,56 @@ class Run {
   std::string_view at_ = "pipeline";
 };
 
+// The pipeline's first group, if it is one that has excerpts of samples like this one.
+std::optional<Group> group_with_excerpts(const Pipeline& pipeline, const Sample& sample,
+                                         const Draws& draws) {
+  if (sample.cut != 0 || draws.steps.size() != pipeline.steps().size()) return std::nullopt;
+  const std::vector<Group> groups = pipeline.groups(0, pipeline.last_cut(), true);
+  if (groups.empty() || groups[0].fusion == nullptr || groups[0].fusion->excerpt == nullptr)
+    return std::nullopt;
+  return groups[0];
+}
+
+Tensor copy_of(const TensorView& from, BufferPool& pool) {
+  Buffer buffer = pool.allocate(from.spec().bytes());
+  if (!buffer.empty()) std::memcpy(buffer.data(), from.bytes(), buffer.size());
+  return {from.spec(), std::move(buffer)};
+}
+
 }  // namespace
+
+std::optional<Sample> Pipeline::excerpt(const Sample& sample, const Draws& draws,
+                                        const RunContext& how) const {
+  const std::optional<Group> first = group_with_excerpts(*this, sample, draws);
+  if (!first) return std::nullopt;
+  std::optional<Tensor> less;
+  try {
+    Run run(*this, 0, last_cut(), draws, how);
+    less = run.excerpt(sample, *first, [&](const FusedSteps& fused, const TensorView& in) {
+      return first->fusion->excerpt(fused, in, *how.pool);
+    });
+  } catch (const Error&) {  // run() tells the reason
+  }
+  if (!less) return std::nullopt;
+  Sample made{sample.id, 0, {}};
+  const std::string_view shortened = steps_[0].op.def().field;
+  for (const auto& [name, tensor] : sample.fields)
+    made.fields.push_back(
+        {name, name == shortened ? std::move(*less) : copy_of(tensor.view(), *how.pool)});
+  return made;
+}
+
+double Pipeline::excerpt_share(const Sample& sample, const Draws& draws) const {
+  const std::optional<Group> first = group_with_excerpts(*this, sample, draws);
+  if (!first || first->fusion->excerpt_share == nullptr) return 1;
+  try {
+    const RunContext how;
+    Run run(*this, 0, last_cut(), draws, how);
+    return run.excerpt(sample, *first, first->fusion->excerpt_share);
+  } catch (const Error&) {  // run() tells the reason
+    return 1;
+  }
+}
 
 Result<Sample> Pipeline::run(Sample sample, Cut from, Cut to, const Draws& draws,
                              const RunContext& how) const {

@@ -221,5 +221,15 @@ TEST_F(PipelineRun, GroupsAreSingleOpsWhereNothingFuses) {
   EXPECT_EQ(groups[1].fusion, nullptr);
 }
 
+TEST_F(PipelineRun, OpsThatHaveNoExcerptsMakeNone) {
+  const Pipeline pipeline = toy("pixels(3, 4) | window(top=1, left=2, height=2, width=2)");
+  const Sample sample = test::stored_sample(1);
+  const Draws draws = draws_of(pipeline, sample);
+  EXPECT_FALSE(pipeline.excerpt(sample, draws, how_));
+  EXPECT_EQ(pipeline.excerpt_share(sample, draws), 1);
+  EXPECT_FALSE(toy("").excerpt(sample, Draws{}, how_));
+  EXPECT_TRUE(op_log.events.empty());
+}
+
 }  // namespace
 }  // namespace cutwater

@@ -8,6 +8,7 @@
 #include "cutwater/error.h"
 #include "ops/image/coefficients.h"
 #include "ops/image/encoded_image.h"
+#include "ops/image/jpeg_excerpt.h"
 
 namespace cutwater::fuzz {
 namespace {
@@ -36,11 +37,25 @@ std::optional<TensorSpec> spec_of(Input file) {
     const TensorSpec spec = encoded(file).upright();
     require(spec.shape[0] > 0 && spec.shape[1] > 0, "images are not empty");
     require(spec.shape[0] * spec.shape[1] <= kLimits.max_pixels, "max_pixels is kept");
-    if (!image::is_coefficient_form(file)) {
+    if (!image::is_coefficient_form(file) && !image::is_jpeg_excerpt(file)) {
       const int orientation = image::read_header(file, kLimits).exif_orientation;
       require(orientation >= 1 && orientation <= 8, "orientation is 1..8");
     }
     return spec;
+  } catch (const Error& error) {
+    require(error.code() == Code::kBadSample, std::string("refused as a sample: ") + error.what());
+    return std::nullopt;
+  }
+}
+
+BufferPool& pool() {
+  static const std::shared_ptr<BufferPool> kPool = BufferPool::create(std::size_t{1} << 26);
+  return *kPool;
+}
+
+std::optional<Tensor> excerpt_of(Input file, const Region& part) {
+  try {
+    return encoded(file).excerpt(part, nullptr, pool());
   } catch (const Error& error) {
     require(error.code() == Code::kBadSample, std::string("refused as a sample: ") + error.what());
     return std::nullopt;
@@ -99,9 +114,25 @@ void decode_parts(Input file, const std::vector<std::uint8_t>& known) {
   for (int i = 0; i < 3; ++i) decode(file, *spec, some_part(*spec, random), 0, &hint);
 }
 
+void check_excerpt(Input file) {
+  const std::optional<TensorSpec> spec = spec_of(file);
+  if (!spec) return;
+  std::mt19937 random(hash_of(file));
+  const Region part = some_part(*spec, random);
+  const std::optional<Tensor> excerpt = excerpt_of(file, part);
+  if (!excerpt) return;
+  const Input bytes(excerpt->view().bytes(), excerpt->spec().bytes());
+  require(bytes.size() < file.size(), "an excerpt is smaller than its file");
+  const std::optional<TensorSpec> same = spec_of(bytes);
+  require(same == spec, "an excerpt says what its file says");
+  const Decoded made = decode(bytes, *spec, part, 0x5A, nullptr);
+  const Decoded whole = decode(file, *spec, part, 0xA5, nullptr);
+  require(made.pixels.has_value(), "an excerpt has what it was made for: " + made.reason);
+  require(made.pixels == whole.pixels, "an excerpt has the pixels of its file");
+}
+
 std::vector<std::uint8_t> entropy_decoded(Input file) {
-  static const std::shared_ptr<BufferPool> kPool = BufferPool::create(std::size_t{1} << 26);
-  const Tensor out = encoded(file).entropy_decoded(*kPool);
+  const Tensor out = encoded(file).entropy_decoded(pool());
   return {out.view().bytes(), out.view().bytes() + out.spec().bytes()};
 }
 

@@ -29,6 +29,9 @@ Decoded checked_decode(Input file, const std::vector<std::uint8_t>& known = {});
 // Pixels or a refusal, whatever part is asked for: of images or hints whose damage may be anywhere.
 void decode_parts(Input file, const std::vector<std::uint8_t>& known = {});
 
+// Requires of a file's excerpt for some part, if it has one, the file's own pixels.
+void check_excerpt(Input file);
+
 // What the op entropy gives. REQUIRES: the image can be decoded.
 std::vector<std::uint8_t> entropy_decoded(Input file);
 

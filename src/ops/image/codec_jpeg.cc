@@ -5,100 +5,19 @@
 // pixels are asked for.
 #include "ops/image/codec_jpeg.h"
 
-#include <jpeglib.h>
-
 #include <algorithm>
 #include <array>
-#include <csetjmp>
-#include <cstdio>  // jpeglib.h needs it first
 #include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ops/image/codec_common.h"
+#include "ops/image/codec_jpeg_decompressor.h"
 
 namespace cutwater::image {
 namespace {
 
 constexpr std::uint8_t kRst0 = 0xD0, kRst7 = 0xD7, kEoi = 0xD9, kSos = 0xDA;
-
-// A libjpeg decompressor over a file in memory. libjpeg's errors leave through longjmp, because C++
-// exceptions may not pass its C frames: every libjpeg call that can fail is made within call().
-class Decompressor {
- public:
-  explicit Decompressor(Bytes file) : file_(file) {
-    info_.err = jpeg_std_error(&errors_);
-    info_.client_data = this;
-    errors_.error_exit = [](j_common_ptr info) { std::longjmp(self(info).jump_, 1); };
-    errors_.output_message = [](j_common_ptr) {};
-    source_.init_source = source_.term_source = [](j_decompress_ptr) {};
-    source_.fill_input_buffer = [](j_decompress_ptr) -> boolean { return FALSE; };  // suspend
-    source_.skip_input_data = [](j_decompress_ptr info, long count) {
-      self(reinterpret_cast<j_common_ptr>(info)).skip(count);
-    };
-    source_.resync_to_restart = jpeg_resync_to_restart;
-    source_.next_input_byte = file.data();
-    call([&] { jpeg_create_decompress(&info_); });
-    info_.src = &source_;
-  }
-  ~Decompressor() { jpeg_destroy_decompress(&info_); }
-  Decompressor(const Decompressor&) = delete;
-  Decompressor& operator=(const Decompressor&) = delete;
-
-  jpeg_decompress_struct& info() { return info_; }
-
-  // Runs `step`; an error of libjpeg in it becomes an Error. `step` may throw, but must not hold
-  // objects with destructors while libjpeg runs.
-  template <class Step>
-  void call(Step&& step) {
-    if (setjmp(jump_) != 0) refuse("JPEG is damaged: " + message());
-    step();
-  }
-
-  // Lets libjpeg see Pillow's next block of the file; false when it has seen all.
-  bool widen() {
-    constexpr std::size_t kBlock = 65536;
-    return widen_to(std::min(file_.size(), seen_ + kBlock));
-  }
-  void widen_fully() { widen_to(file_.size()); }
-
- private:
-  static Decompressor& self(j_common_ptr info) {
-    return *static_cast<Decompressor*>(info->client_data);
-  }
-
-  bool widen_to(std::size_t end) {
-    if (end == seen_) return false;
-    source_.bytes_in_buffer += end - seen_;
-    seen_ = end;
-    skip(std::exchange(pending_skip_, 0));
-    return true;
-  }
-
-  void skip(long count) {
-    if (count <= 0) return;
-    const auto wanted = static_cast<std::size_t>(count);
-    const std::size_t now = std::min(wanted, source_.bytes_in_buffer);
-    source_.next_input_byte += now;
-    source_.bytes_in_buffer -= now;
-    pending_skip_ = static_cast<long>(wanted - now);
-  }
-
-  std::string message() {
-    char text[JMSG_LENGTH_MAX] = {};
-    errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), text);
-    return text;
-  }
-
-  Bytes file_;
-  std::size_t seen_ = 0;   // bytes of the file that libjpeg was given
-  long pending_skip_ = 0;  // bytes to drop from what it is given next
-  jpeg_decompress_struct info_{};
-  jpeg_error_mgr errors_{};
-  jpeg_source_mgr source_{};
-  std::jmp_buf jump_{};
-};
 
 // Steps over the data of a scan to its next marker that is neither stuffing nor a restart; calls
 // on_restart for each restart marker. Returns the offset of the marker's code, or the size.
@@ -137,18 +56,6 @@ bool closed_scan(Bytes file, std::size_t at, bool has_restarts) {
   return std::search(data.begin(), data.end(), kFill.begin(), kFill.end()) == data.end();
 }
 
-void check_scans(Bytes file, std::size_t at, std::int64_t limit) {
-  std::int64_t scans = 1;
-  while (scans <= limit) {
-    at = skip_scan(file, at, [](int) {});
-    if (at + 3 > file.size() || file[at] == kEoi) return;
-    if (file[at] == kSos) ++scans;
-    at += 1 + std::max<std::size_t>(2, be16(file, at + 1));
-  }
-  refuse("JPEG has more than " + std::to_string(limit) +
-         " scans; raise max_scans if the file is trusted");
-}
-
 // Adobe's inverted CMYK to RGB with Pillow's rounding. `in` and `out` may not overlap.
 void cmyk_to_rgb(const std::uint8_t* in, std::int64_t count, std::uint8_t* out) {
   for (std::int64_t i = 0; i < count; ++i, in += 4, out += 3) {
@@ -180,11 +87,7 @@ class JpegDecoder {
 
  private:
   void read_header() {
-    int status = JPEG_SUSPENDED;
-    while (status != JPEG_HEADER_OK) {
-      status = jpeg_read_header(&info_, FALSE);
-      if (status == JPEG_SUSPENDED && !jpeg_.widen()) refuse("JPEG data end in the header");
-    }
+    jpeg_.read_header();
     if (info_.image_width != header_.width || info_.image_height != header_.height ||
         info_.num_components != frame_.components) {
       refuse("JPEG has headers that contradict each other");
@@ -259,6 +162,18 @@ class JpegDecoder {
 };
 
 }  // namespace
+
+void check_scans(Bytes file, std::size_t at, std::int64_t limit) {
+  std::int64_t scans = 1;
+  while (scans <= limit) {
+    at = skip_scan(file, at, [](int) {});
+    if (at + 3 > file.size() || file[at] == kEoi) return;
+    if (file[at] == kSos) ++scans;
+    at += 1 + std::max<std::size_t>(2, be16(file, at + 1));
+  }
+  refuse("JPEG has more than " + std::to_string(limit) +
+         " scans; raise max_scans if the file is trusted");
+}
 
 void decode_jpeg(Bytes file, const Header& header, const Limits& limits, const TensorSpan& out) {
   const JpegFrame frame = read_jpeg_frame(file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG, by libjpeg-turbo. Private to codec.cc.
+// JPEG, by libjpeg-turbo. Private to codec*.cc and jpeg_excerpt.cc.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ops/image/codec.h"
+#include "ops/image/jpeg_symbols.h"
 
 namespace cutwater::image {
 
@@ -31,7 +32,15 @@ struct JpegFrame {
 // Walks the markers just as Pillow does, and refuses what its walk refuses.
 JpegFrame read_jpeg_frame(Bytes file);
 
+// Refuses a file of more scans than so many; the first one's data begin at `at`.
+void check_scans(Bytes file, std::size_t at, std::int64_t limit);
+
 Header read_jpeg_header(Bytes file, const Limits& limits);
 void decode_jpeg(Bytes file, const Header& header, const Limits& limits, const TensorSpan& out);
+
+// The MCUs that a region of a progressive JPEG is made from. False: it is not progressive, or not a
+// sound one of a kind that a baseline JPEG can be. Throws Error(kBadSample) where decoding does.
+bool read_progressive_part(Bytes file, const Header& header, const Limits& limits,
+                           const Region& region, JpegPart& part);
 
 }  // namespace cutwater::image

@@ -86,7 +86,7 @@ bool write_coefficients(const BaselineScan& scan, const ScanBits& bits, int exif
 
   // Rows of blocks stand in the order of the scan: component rows of an MCU row together.
   thread_local BlockStrip strip;
-  const McuWindow window{0, 0, geometry.mcus_across(), geometry.mcus_down()};
+  const McuWindow window = geometry.all_mcus();
   ScanReader reader(scan, bits);
   for (std::int64_t mcu_row = 0; mcu_row < window.bottom; ++mcu_row) {
     strip.prepare(geometry, window);

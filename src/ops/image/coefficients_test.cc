@@ -46,18 +46,6 @@ std::optional<Data> decoded(const Data& form) {
   }
 }
 
-// Before the scan: an APP1 segment with nothing but an orientation.
-Data with_orientation(const Data& file, int orientation) {
-  Data exif = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0, 0,
-               'M',  'M',  0, 42, 0,   0,   0,   8,   0, 1,
-               0x01, 0x12, 0, 3,  0,   0,   0,   1,   0, static_cast<std::uint8_t>(orientation),
-               0,    0,    0, 0,  0,   0};
-  Data turned(file.begin(), file.begin() + 2);
-  turned.insert(turned.end(), exif.begin(), exif.end());
-  turned.insert(turned.end(), file.begin() + 2, file.end());
-  return turned;
-}
-
 TEST(CoefficientForm, GivesThePixelsOfTheFileRegionByRegion) {
   std::mt19937 random(1);
   for (int i = 0; i < 500; ++i) {

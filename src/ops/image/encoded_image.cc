@@ -10,6 +10,7 @@
 #include "ops/image/coefficients.h"
 #include "ops/image/image_ops.h"
 #include "ops/image/jpeg_baseline.h"
+#include "ops/image/jpeg_excerpt.h"
 #include "ops/image/row_adapters.h"
 
 namespace cutwater::image {
@@ -39,16 +40,16 @@ class HeldRows final : public RowReader {
   std::optional<PixelReader> rows_;
 };
 
-Header header_of(Bytes bytes, const Limits& limits, bool is_form) {
-  if (!is_form) return read_header(bytes, limits);
-  const CoefficientForm form(bytes);
-  const JpegGeometry& geometry = form.geometry();
-  check_size(Format::kJpeg, geometry.width, geometry.height, limits);
-  return {.format = Format::kJpeg,
-          .height = geometry.height,
-          .width = geometry.width,
-          .exif_orientation = form.exif_orientation(),
-          .scratch_bytes = 3 * (geometry.width + 256) * (geometry.height + 64)};
+// What a thread keeps of a buffer that is used again.
+void give_up_large(std::vector<std::uint8_t>& bytes) {
+  constexpr std::size_t kMostKept = std::size_t{4} << 20;
+  if (bytes.capacity() > kMostKept) std::vector<std::uint8_t>().swap(bytes);
+}
+
+Buffer copy_of(Bytes bytes, BufferPool& pool) {
+  Buffer buffer = pool.allocate(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), buffer.data());
+  return buffer;
 }
 
 }  // namespace
@@ -80,12 +81,31 @@ TensorSpec image_of_packed(const TensorSpec& packed, bool exif) {
   return Orientation(static_cast<int>(shape[4])).upright(stored);
 }
 
+EncodedImage::Kind EncodedImage::kind_of(Bytes bytes, Encoding encoding) {
+  if (is_jpeg_excerpt(bytes)) return Kind::kExcerpt;
+  const bool form = encoding == Encoding::kFileOrForm && is_coefficient_form(bytes);
+  return form ? Kind::kForm : Kind::kFile;
+}
+
+Header EncodedImage::header_of(Bytes bytes, Kind kind, const Limits& limits) {
+  if (kind == Kind::kFile) return read_header(bytes, limits);
+  if (kind == Kind::kExcerpt) return JpegExcerpt(bytes, limits).header();
+  const CoefficientForm form(bytes);
+  const JpegGeometry& geometry = form.geometry();
+  check_size(Format::kJpeg, geometry.width, geometry.height, limits);
+  return {.format = Format::kJpeg,
+          .height = geometry.height,
+          .width = geometry.width,
+          .exif_orientation = form.exif_orientation(),
+          .scratch_bytes = 3 * (geometry.width + 256) * (geometry.height + 64)};
+}
+
 EncodedImage::EncodedImage(const TensorView& bytes, Encoding encoding, const Limits& limits,
                            bool exif)
     : bytes_(bytes.bytes(), bytes.spec().bytes()),
       limits_(limits),
-      is_form_(encoding == Encoding::kFileOrForm && is_coefficient_form(bytes_)),
-      header_(header_of(bytes_, limits_, is_form_)),
+      kind_(kind_of(bytes_, encoding)),
+      header_(header_of(bytes_, kind_, limits_)),
       stored_(image_spec(header_.height, header_.width, 3)),
       orientation_(exif ? header_.exif_orientation : 1) {
   if (bytes.spec().layout == Layout::kPacked && bytes.spec() != packed(bytes.spec().shape[0]))
@@ -108,9 +128,11 @@ std::size_t EncodedImage::scratch_bytes() const {
 }
 
 std::unique_ptr<RowReader> EncodedImage::direct_rows(const Region& region, Hint* hint) const {
-  if (is_form_)
+  if (kind_ == Kind::kForm)
     CoefficientForm(bytes_).reconstruct(region, planes());
-  else if (header_.format != Format::kJpeg || !decode_baseline(bytes_, region, hint, planes()))
+  else if (kind_ == Kind::kExcerpt)
+    JpegExcerpt(bytes_, limits_).reconstruct(region, planes());
+  else if (!is_jpeg_file() || !decode_baseline(bytes_, region, hint, planes()))
     return nullptr;
   return std::make_unique<PlaneRows>(planes(), region);
 }
@@ -142,14 +164,30 @@ std::unique_ptr<RowReader> EncodedImage::rows(const Region& region, Hint* hint) 
 
 Tensor EncodedImage::entropy_decoded(BufferPool& pool) const {
   thread_local std::vector<std::uint8_t> form;
-  const bool decoded = !is_form_ && header_.format == Format::kJpeg &&
-                       baseline_coefficients(bytes_, header_.exif_orientation, form);
+  const bool decoded =
+      is_jpeg_file() && baseline_coefficients(bytes_, header_.exif_orientation, form);
   const Bytes bytes = decoded ? Bytes(form) : bytes_;
-  Buffer buffer = pool.allocate(bytes.size());
-  std::copy(bytes.begin(), bytes.end(), buffer.data());
-  constexpr std::size_t kMostKept = std::size_t{4} << 20;
-  if (form.capacity() > kMostKept) std::vector<std::uint8_t>().swap(form);
+  Buffer buffer = copy_of(bytes, pool);
+  give_up_large(form);
   return {packed(static_cast<std::int64_t>(bytes.size())), std::move(buffer)};
+}
+
+std::optional<Tensor> EncodedImage::excerpt(const Region& region, Hint* hint,
+                                            BufferPool& pool) const {
+  if (!is_jpeg_file() || region.height == 0 || region.width == 0) return std::nullopt;
+  thread_local std::vector<std::uint8_t> bytes;
+  const Region part = orientation_.stored_region(stored_, region);
+  std::optional<Tensor> made;
+  if (write_jpeg_excerpt(bytes_, header_, limits_, part, hint, bytes))
+    made.emplace(TensorSpec{DType::kU8, {static_cast<std::int64_t>(bytes.size())}},
+                 copy_of(bytes, pool));
+  give_up_large(bytes);
+  return made;
+}
+
+double EncodedImage::excerpt_share(const Region& region) const {
+  if (!is_jpeg_file() || region.height == 0 || region.width == 0) return 1;
+  return jpeg_excerpt_share(bytes_, orientation_.stored_region(stored_, region));
 }
 
 }  // namespace cutwater::image

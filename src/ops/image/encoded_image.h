@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An image before reconstruction: a stored file, or the coefficient form of a JPEG. What the ops
-// entropy and reconstruct, and the pass that fuses them with what follows, have in common.
+// An image before reconstruction: a stored file, an excerpt of one, or the coefficient form of a
+// JPEG. What the ops entropy and reconstruct, and the pass that fuses them with what follows, have
+// in common.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -41,7 +43,7 @@ struct DecodeOptions : DecodeLimits {
                      DecodeLimits::kParams);
 };
 
-// What the bytes may be.
+// What the bytes may be. Where a file may be, an excerpt of one may be as well.
 enum class Encoding : std::uint8_t { kFile, kFileOrForm };
 
 class EncodedImage {
@@ -62,14 +64,23 @@ class EncodedImage {
   std::unique_ptr<RowReader> rows(const Region& region, Hint* hint) const;
   // The coefficient form of a sound baseline JPEG; of anything else, its own bytes.
   Tensor entropy_decoded(BufferPool& pool) const;
+  // A smaller file that has all of this region of the upright image (jpeg_excerpt.h), and about the
+  // share of the bytes that it takes. Nothing, or 1: there is none. Throws Error(kBadSample).
+  std::optional<Tensor> excerpt(const Region& region, Hint* hint, BufferPool& pool) const;
+  double excerpt_share(const Region& region) const;
 
  private:
+  enum class Kind : std::uint8_t { kFile, kForm, kExcerpt };
+  static Kind kind_of(Bytes bytes, Encoding encoding);
+  static Header header_of(Bytes bytes, Kind kind, const Limits& limits);
+  bool is_jpeg_file() const { return kind_ == Kind::kFile && header_.format == Format::kJpeg; }
+
   // Our own decoder's rows, or null where the image is not for it.
   std::unique_ptr<RowReader> direct_rows(const Region& region, Hint* hint) const;
 
   Bytes bytes_;
   Limits limits_;
-  bool is_form_;
+  Kind kind_;
   Header header_;
   TensorSpec stored_;
   Orientation orientation_;

@@ -129,8 +129,22 @@ void run(const FusedSteps& fused, const TensorView& in, OutputPlace& place) {
   resample_rows(resizing_of(fused, pass, part), channels, *rows, *writer);
 }
 
+// An excerpt has what the step that decodes is asked to make.
+double excerpt_share(const FusedSteps& fused, const TensorView& in) {
+  const ImageChain pass(fused.steps);
+  if (pass.decoding == 0) return 1;
+  return encoded(fused, pass, in).excerpt_share(fused.shapes[pass.decoding - 1].make);
+}
+
+std::optional<Tensor> excerpt(const FusedSteps& fused, const TensorView& in, BufferPool& pool) {
+  const ImageChain pass(fused.steps);
+  if (pass.decoding == 0) return std::nullopt;
+  return encoded(fused, pass, in).excerpt(fused.shapes[pass.decoding - 1].make, fused.hint, pool);
+}
+
 }  // namespace
 
-constinit const std::array<Fusion, 1> kFusions = {{{match, fits, run, true}}};
+constinit const std::array<Fusion, 1> kFusions = {
+    {{match, fits, run, true, excerpt_share, excerpt}}};
 
 }  // namespace cutwater::image

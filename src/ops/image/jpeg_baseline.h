@@ -12,6 +12,7 @@
 #include "ops/image/codec.h"
 #include "ops/image/jpeg_planes.h"
 #include "ops/image/jpeg_scan.h"
+#include "ops/image/jpeg_symbols.h"
 
 namespace cutwater::image {
 
@@ -22,6 +23,20 @@ bool read_baseline_scan(Bytes file, BaselineScan& scan);
 // Reconstructs a region's samples. False: the file is not ours to decode. `hint` (may be null)
 // holds the file's entropy index.
 bool decode_baseline(Bytes file, const Region& region, Hint* hint, JpegPlanes& planes);
+
+// Where in its image a part is that has become a file of its own.
+struct JpegPlace {
+  std::int64_t width = 0, height = 0;  // of the image
+  std::int64_t left = 0, top = 0;      // the first MCU
+};
+// The same from such a file; the region is one of the whole image. False: the file is not ours to
+// decode, or does not have what the region needs.
+bool decode_baseline_part(Bytes file, const JpegPlace& place, const Region& region,
+                          JpegPlanes& planes);
+
+// The MCUs that a region is made from, read just as decode_baseline would. False: the file is not
+// ours to decode, or what is left of it would be none of ours.
+bool read_baseline_part(Bytes file, const Region& region, Hint* hint, JpegPart& part);
 
 // The file's coefficient form (coefficients.h). False: the file is not ours to decode.
 bool baseline_coefficients(Bytes file, int exif_orientation, std::vector<std::uint8_t>& form);

@@ -24,6 +24,13 @@ struct McuWindow {
   std::int64_t left = 0, top = 0, right = 0, bottom = 0;
   std::int64_t across() const { return right - left; }
   std::int64_t down() const { return bottom - top; }
+  bool contains(const McuWindow& other) const {
+    return other.left >= left && other.top >= top && other.right <= right && other.bottom <= bottom;
+  }
+  // The same MCUs, counted from others on.
+  McuWindow moved(std::int64_t across, std::int64_t down) const {
+    return {left + across, top + down, right + across, bottom + down};
+  }
 };
 
 struct JpegGeometry {
@@ -75,6 +82,17 @@ struct JpegGeometry {
     return {from(part.left, max_h(), mcu_width), from(part.top, max_v(), mcu_height),
             divide_up(std::min(part.left + part.width + max_h(), width), mcu_width),
             divide_up(std::min(part.top + part.height + max_v(), height), mcu_height)};
+  }
+
+  McuWindow all_mcus() const { return {0, 0, mcus_across(), mcus_down()}; }
+
+  // Some of the MCUs as an image of their own.
+  JpegGeometry cut_to(const McuWindow& window) const {
+    const std::int64_t mcu_width = 8 * max_h(), mcu_height = 8 * max_v();
+    JpegGeometry part = *this;
+    part.width = std::min(window.right * mcu_width, width) - window.left * mcu_width;
+    part.height = std::min(window.bottom * mcu_height, height) - window.top * mcu_height;
+    return part;
   }
 
  private:

@@ -16,8 +16,7 @@ constexpr std::array<std::uint8_t, 256> kPlace = [] {
   return place;
 }();
 
-// Bits per coefficient that pictures of 8 bits can have.
-constexpr unsigned kLargestDc = 11, kLargestAc = 10;
+constexpr unsigned kLargestDc = JpegSymbols::kLargestDc, kLargestAc = JpegSymbols::kLargestAc;
 
 constexpr std::uint8_t kRst0 = 0xD0, kEoi = 0xD9;
 
@@ -161,6 +160,28 @@ bool ScanReader::restart() {
   return k == 63 || k >= AcTable::kEndOfBlock;
 }
 
+// The same as symbols.
+[[gnu::always_inline]] inline bool ScanReader::copy_ac(BitReader& reader, const AcTable& table,
+                                                       std::size_t component,
+                                                       JpegSymbols& symbols) {
+  unsigned k = 0;
+  do {
+    // 56 bits are there after a refill: enough for two symbols of any kind.
+    reader.refill();
+    for (int step = 0; step < 2 && k < 63; ++step) {
+      const HuffmanCodes::Symbol symbol = table.codes().find(reader.bits());
+      const unsigned size = symbol.value & 15;
+      if (symbol.length == 0 || size > kLargestAc) return false;
+      reader.take(symbol.length);
+      const auto bits = static_cast<std::uint32_t>((reader.bits() >> 1) >> (63 - size));
+      reader.take(size);
+      k += AcTable::advance(symbol.value);
+      symbols.put_ac(component, symbol.value, bits);
+    }
+  } while (k < 63);
+  return k == 63 || k >= AcTable::kEndOfBlock;
+}
+
 // The same without the values.
 [[gnu::always_inline]] inline bool ScanReader::skip_ac(BitReader& reader, const AcTable& table,
                                                        const SkipTable& skips) {
@@ -186,9 +207,9 @@ bool ScanReader::restart() {
   }
 }
 
-template <bool kKeep>
+template <ScanReader::To kTo>
 bool ScanReader::read(std::int64_t mcus) {
-  if (!kKeep && components_[0].skips == nullptr)
+  if (kTo == To::kNothing && components_[0].skips == nullptr)
     for (std::size_t c = 0; c < scan_.geometry.components(); ++c)
       components_[c].skips = &components_[c].ac->skips();
   BitReader reader = reader_;  // a copy stays in registers
@@ -198,26 +219,33 @@ bool ScanReader::read(std::int64_t mcus) {
       reader = reader_;
       --until_restart_;
     }
+    if constexpr (kTo == To::kSymbols)
+      if (!symbols_->make_room(block_count_)) return false;
     for (std::size_t b = 0; b < block_count_; ++b) {
       const Block& block = blocks_[b];
       Component& component = components_[block.component];
       if (!read_dc(reader, component)) return false;
-      if constexpr (kKeep) {
+      if constexpr (kTo == To::kStrip) {
         std::int16_t* place = block.strip + block_place(block.first + kept_ * block.step);
         if (!keep_ac(reader, *component.ac, place)) return false;
         place[0] = static_cast<std::int16_t>(component.prediction);
+      } else if constexpr (kTo == To::kSymbols) {
+        if (!symbols_->put_dc(block.component, component.prediction) ||
+            !copy_ac(reader, *component.ac, block.component, *symbols_))
+          return false;
       } else {
         if (!skip_ac(reader, *component.ac, *component.skips)) return false;
       }
     }
-    if constexpr (kKeep) ++kept_;
+    if constexpr (kTo == To::kStrip) ++kept_;
     if (reader.position() > end_bit_) return false;
   }
   reader_ = reader;
   return true;
 }
 
-template bool ScanReader::read<true>(std::int64_t);
-template bool ScanReader::read<false>(std::int64_t);
+template bool ScanReader::read<ScanReader::To::kNothing>(std::int64_t);
+template bool ScanReader::read<ScanReader::To::kStrip>(std::int64_t);
+template bool ScanReader::read<ScanReader::To::kSymbols>(std::int64_t);
 
 }  // namespace cutwater::image

@@ -12,6 +12,7 @@
 #include "ops/image/jpeg_geometry.h"
 #include "ops/image/jpeg_huffman.h"
 #include "ops/image/jpeg_planes.h"
+#include "ops/image/jpeg_symbols.h"
 
 namespace cutwater::image {
 
@@ -49,9 +50,12 @@ class ScanReader {
 
   // Where the coefficients of the MCUs that are kept from now on go.
   void keep_into(BlockStrip& strip);
+  // Where the symbols of the MCUs that are copied from now on go.
+  void copy_into(JpegSymbols& symbols) { symbols_ = &symbols; }
 
-  [[nodiscard]] bool keep(std::int64_t mcus) { return read<true>(mcus); }
-  [[nodiscard]] bool skip(std::int64_t mcus) { return read<false>(mcus); }
+  [[nodiscard]] bool keep(std::int64_t mcus) { return read<To::kStrip>(mcus); }
+  [[nodiscard]] bool copy(std::int64_t mcus) { return read<To::kSymbols>(mcus); }
+  [[nodiscard]] bool skip(std::int64_t mcus) { return read<To::kNothing>(mcus); }
 
   // REQUIRES: no restarts.
   Checkpoint here() const;
@@ -72,11 +76,15 @@ class ScanReader {
     std::int64_t first = 0, step = 0;  // its place in the first MCU, and from MCU to MCU
   };
 
-  template <bool kKeep>
+  // What becomes of MCUs that are read.
+  enum class To : std::uint8_t { kNothing, kStrip, kSymbols };
+  template <To kTo>
   bool read(std::int64_t mcus);
   static bool read_dc(BitReader& reader, Component& component);
   static bool read_rare(BitReader& reader, const AcTable& table, unsigned& k, int& value);
   static bool keep_ac(BitReader& reader, const AcTable& table, std::int16_t* block);
+  static bool copy_ac(BitReader& reader, const AcTable& table, std::size_t component,
+                      JpegSymbols& symbols);
   static bool skip_ac(BitReader& reader, const AcTable& table, const SkipTable& skips);
   bool restart();
 
@@ -87,6 +95,7 @@ class ScanReader {
   std::array<Block, 10> blocks_{};  // of an MCU
   std::size_t block_count_ = 0;
   std::int64_t kept_ = 0;  // MCUs since keep_into
+  JpegSymbols* symbols_ = nullptr;
   std::int64_t until_restart_ = 0;
   std::size_t segment_ = 0;
   std::int64_t end_bit_;

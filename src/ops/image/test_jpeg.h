@@ -156,6 +156,29 @@ inline Data encode(const Picture& picture, std::mt19937& random) {
   return file;
 }
 
+// The file with one more segment at its begin.
+inline Data with_segment(const Data& file, std::uint8_t marker, const Data& content) {
+  const std::size_t size = content.size() + 2;
+  Data longer = {0xFF,
+                 0xD8,
+                 0xFF,
+                 marker,
+                 static_cast<std::uint8_t>(size >> 8),
+                 static_cast<std::uint8_t>(size)};
+  longer.insert(longer.end(), content.begin(), content.end());
+  longer.insert(longer.end(), file.begin() + 2, file.end());
+  return longer;
+}
+
+// EXIF data with nothing but an orientation.
+inline Data with_orientation(const Data& file, int orientation) {
+  return with_segment(
+      file, 0xE1,
+      {'E', 'x', 'i', 'f',  0,    0, 'M', 'M', 0, 42, 0, 0, 0,
+       8,   0,   1,   0x01, 0x12, 0, 3,   0,   0, 0,  1, 0, static_cast<std::uint8_t>(orientation),
+       0,   0,   0,   0,    0,    0});
+}
+
 // What libjpeg-turbo makes of a file whose data are complete, damaged or not.
 inline Data reference(const Data& file) {
   jpeg_decompress_struct info{};
@@ -176,7 +199,7 @@ inline Data reference(const Data& file) {
   return pixels;
 }
 
-// A stored file, or a coefficient form.
+// A stored file, an excerpt, or a coefficient form.
 inline EncodedImage encoded_image(const Data& bytes, const DecodeOptions& options = {}) {
   const TensorSpec stored{DType::kU8, {static_cast<std::int64_t>(bytes.size())}};
   return {TensorView(stored, bytes.data()), Encoding::kFileOrForm, options.limits(), options.exif};
