@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   cutwater::cli::add_materialize(app);
   cutwater::cli::add_verify(app);
   cutwater::cli::add_cache(app);
+  cutwater::cli::add_serve(app);
   cutwater::cli::add_doctor(app);
   try {
     cutwater::use_simd_of_environment();

@@ -34,6 +34,28 @@ ordered_json json_of(const CacheReport& cache) {
           {"jobs", cache.jobs},       {"trouble", trouble},     {"seconds", cache.seconds}};
 }
 
+ordered_json json_of(const FetchReport& fetch) {
+  ordered_json ways = ordered_json::object();
+  for (const FetchReport::Way& way : fetch.ways)
+    if (way.samples > 0)
+      ways[way.name] = {
+          {"samples", way.samples}, {"bytes", way.bytes}, {"storage_s", way.storage_seconds}};
+  const ordered_json trouble =
+      fetch.trouble.empty() ? ordered_json(nullptr) : ordered_json(fetch.trouble);
+  return {{"policy", fetch.policy},
+          {"decision", fetch.decision},
+          {"wire_bytes", fetch.wire_bytes},
+          {"stored_bytes", fetch.stored_bytes},
+          {"storage_s", fetch.storage_seconds},
+          {"by_way", ways},
+          {"retries", fetch.retries},
+          {"hedged", fetch.hedged},
+          {"damaged", fetch.damaged},
+          {"ran_less", fetch.ran_less},
+          {"fallbacks", fetch.fallbacks},
+          {"trouble", trouble}};
+}
+
 ordered_json json_of(const RunResult& result, const ReportOptions& options) {
   const LoaderStats& stats = result.stats;
   const double rate = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
@@ -56,6 +78,7 @@ ordered_json json_of(const RunResult& result, const ReportOptions& options) {
         {"uses", stats.index.uses},
         {"bytes", stats.index.bytes}}}};
   if (stats.cache) json["cache"] = json_of(*stats.cache);
+  if (stats.fetch) json["offload"] = json_of(*stats.fetch);
   if (const auto& store = stats.store)
     json["store"] = {
         {"path", store->path},   {"cut", store->cut},         {"codec", store->codec},

@@ -11,7 +11,9 @@
 #include "cutwater/hold.h"
 #include "cutwater/loader.h"
 #include "cutwater/profile.h"
+#include "cutwater/remote.h"
 #include "pipeline_argument.h"
+#include "remote/url.h"
 #include "run_jobs.h"
 #include "run_report.h"
 #include "source/limited.h"
@@ -23,7 +25,7 @@ namespace {
 struct Options {
   std::string data, pipeline, order = "strict", on_error = "raise", memory_limit, max_errors;
   std::string index = "memory", hold, cache, cache_cut, cache_codec;
-  std::string split, job, link, seeds = "own";
+  std::string split, job, link, seeds = "own", policy, fallback;
   std::string store, store_cut, store_codec, profile;
   std::int64_t batch = 64, epochs = 1;
   std::uint64_t seed = 0;
@@ -59,9 +61,22 @@ void check(const Options& options) {
     refuse("--store and --profile are for one job, not for --jobs " + std::to_string(options.jobs));
 }
 
+std::shared_ptr<const Source> open_source_of(const Options& options,
+                                             const std::shared_ptr<Link>& link) {
+  if (remote::is_url(options.data)) {
+    RemoteOptions remote;
+    remote.link = link;
+    if (!options.fallback.empty()) remote.fallback = open_data(options.fallback);
+    return open_remote(options.data, remote);
+  }
+  if (!options.policy.empty() || !options.fallback.empty())
+    refuse("--policy and --fallback go with the data of a server (grpc://HOST:PORT/NAME)");
+  std::shared_ptr<const Source> source = open_data(options.data);
+  return link ? limited(source, link) : source;
+}
+
 What make_what(const Options& options, const std::shared_ptr<Link>& link) {
-  What what{open_data(options.data), pipeline_argument(options.pipeline), options.batch};
-  if (link) what.source = limited(what.source, link);
+  What what{open_source_of(options, link), pipeline_argument(options.pipeline), options.batch};
   what.shuffle = !options.no_shuffle;
   what.seed = options.seed;
   what.drop_last = options.drop_last;
@@ -92,6 +107,7 @@ HowFast make_how(const Options& options) {
   }
   how.fuse = !options.no_fuse;
   how.index = options.index;
+  if (!options.policy.empty()) how.policy = options.policy;
   if (!options.cache.empty()) {
     how.cache.cache = cache_named(options.cache);
     how.cache.cut = options.cache_cut;
@@ -138,6 +154,9 @@ void run(const Options& options) {
   }
   ReportOptions report{options.profile, options.hash, options.step_ms > 0, {}};
   if (link) report.wire_bytes = link->bytes();
+  for (const RunResult& result : results)
+    if (const auto& fetch = result.stats.fetch)
+      report.wire_bytes = (&result == results.data() ? 0 : *report.wire_bytes) + fetch->wire_bytes;
   if (options.json)
     std::printf("%s\n", json_text(results, report).c_str());
   else
@@ -149,7 +168,8 @@ void run(const Options& options) {
 void add_run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("run", "Run the loader alone and measure it");
-  verb->add_option("--data", options->data, "Folder, CSV/TSV table, tar shards, or a store")
+  verb->add_option("--data", options->data,
+                   "Folder, CSV/TSV table, tar shards, a store, or grpc://HOST:PORT/NAME")
       ->required();
   verb->add_option("--pipeline", options->pipeline,
                    "Preset (imagenet-train, imagenet-val, imagenet…), TOML file, or text")
@@ -194,6 +214,11 @@ void add_run(CLI::App& app) {
                    "Forms in the cache by share of the samples: source=0.3,decode=0.7");
   verb->add_option("--link", options->link,
                    "Such as 500Mb/s: all jobs read through one link of this rate");
+  verb->add_option(
+      "--policy", options->policy,
+      "What a server may do before it sends: auto, sophon, none, all-off, resize-off, paper");
+  verb->add_option("--fallback", options->fallback,
+                   "The same data by another path, for when no server answers");
   verb->add_option("--cache-cut", options->cache_cut,
                    "Which cut (default: chosen on some samples)");
   verb->add_option("--cache-codec", options->cache_codec, "none, lz4, zstd:1… (default: none)");

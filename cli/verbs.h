@@ -16,6 +16,7 @@ void add_ops(CLI::App& app);
 void add_materialize(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_cache(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_doctor(CLI::App& app);
 
 }  // namespace cutwater::cli

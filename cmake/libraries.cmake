@@ -37,6 +37,19 @@ cutwater_need(HIREDIS_LIBRARY "hiredis" libhiredis-dev)
 find_package(OpenSSL 3.0)
 cutwater_need(OPENSSL_FOUND "OpenSSL" libssl-dev)
 
+# Near-storage servers and their trainers.
+find_library(GRPCPP_LIBRARY grpc++)
+find_library(GRPC_LIBRARY grpc)
+find_library(GPR_LIBRARY gpr)
+cutwater_need(GRPCPP_LIBRARY "gRPC" libgrpc++-dev)
+find_program(PROTOC protoc)
+cutwater_need(PROTOC "protoc" protobuf-compiler)
+find_library(PROTOBUF_LIBRARY protobuf-lite)
+cutwater_need(PROTOBUF_LIBRARY "protobuf" libprotobuf-dev)
+find_library(PROMETHEUS_CORE_LIBRARY prometheus-cpp-core)
+find_library(PROMETHEUS_PULL_LIBRARY prometheus-cpp-pull)
+cutwater_need(PROMETHEUS_PULL_LIBRARY "prometheus-cpp" prometheus-cpp-dev)
+
 # Many reads in flight from slow storage; without it, each thread reads for itself.
 find_library(URING_LIBRARY uring)
 find_path(URING_INCLUDE_DIR liburing.h)

@@ -303,6 +303,7 @@ LoaderStats Loader::stats() const {
   }
   stats.store = my.making ? std::optional(my.making->report()) : my.store_there;
   if (stats.store) stats.store->seconds = seconds(work.keeper.spool_ns);
+  stats.fetch = my.here().fetched();
   stats.bound_by = bottleneck(stats);
   return stats;
 }

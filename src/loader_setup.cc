@@ -66,7 +66,9 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
     refuse("memory_limit must be at least 1 MiB, got " + std::to_string(options.memory_limit) +
            " bytes");
   options.reads_in_flight = how.reads_in_flight.value_or(kReadsInFlight);
-  if (what.source->stored_bytes() == nullptr) options.reads_in_flight = 0;
+  if (what.source->stored_bytes() == nullptr && !what.source->far_away())
+    options.reads_in_flight = 0;
+  options.policy = how.policy;
   if (options.reads_in_flight > 0)
     options.reads_in_flight = std::max(options.reads_in_flight, options.threads);
   const std::int64_t enough_for_threads =

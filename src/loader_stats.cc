@@ -36,6 +36,9 @@ std::string bottleneck(const LoaderStats& stats) {
     if (slowest == nullptr || keeper.seconds > slowest->seconds) slowest = &keeper;
   }
   const double busy = std::max(stats.read_seconds + op_seconds, 1e-9);
+  if (stats.read_seconds >= op_seconds && stats.fetch)
+    return "network: threads wait for samples " + per_cent(stats.read_seconds / busy) +
+           " of the time; " + stats.fetch->decision;
   if (stats.read_seconds >= op_seconds)
     return "storage: reading takes " + per_cent(stats.read_seconds / busy) +
            " of the threads' work";

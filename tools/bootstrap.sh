@@ -10,7 +10,8 @@ what=${1:-build}
 packages=(g++ cmake ninja-build ccache make python3 python3-venv python3-dev
           libjpeg-dev zlib1g-dev libwebp-dev libhwy-dev
           libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libxxhash-dev liburing-dev
-          libzstd-dev liblz4-dev libhiredis-dev libssl-dev)
+          libzstd-dev liblz4-dev libhiredis-dev libssl-dev
+          libgrpc++-dev libprotobuf-dev protobuf-compiler prometheus-cpp-dev)
 if [ "$what" = test ]; then
   packages+=(clang clang-format clang-tidy libclang-rt-14-dev libgtest-dev libgmock-dev
              chromium redis-server openssl)

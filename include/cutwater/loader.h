@@ -20,13 +20,15 @@
 #include "cutwater/error.h"
 #include "cutwater/options.h"
 #include "cutwater/profile.h"
+#include "cutwater/remote.h"
 #include "cutwater/sample.h"
 #include "cutwater/tensor.h"
 
 namespace cutwater {
 
-// What the command line takes as --data: a store, or what open_source() takes. A store stands for
-// the beginning of the pipeline: the pipeline of a loader is still the whole one.
+// What the command line takes as --data: a store, a server's data set (grpc://HOST:PORT/NAME), or
+// what open_source() takes. A store stands for the beginning of the pipeline: the pipeline of a
+// loader is still the whole one.
 std::shared_ptr<const Source> open_data(const std::string& data);
 
 // A batch owns its memory: it is never overwritten while any copy of it lives.
@@ -88,6 +90,7 @@ struct LoaderStats {
   IndexStats index;
   std::optional<CacheReport> cache;  // where there is one
   std::optional<StoreReport> store;  // where there is, or will be, one
+  std::optional<FetchReport> fetch;  // where samples come from servers
   std::vector<Failure> skipped, substituted;
   std::string bound_by;  // "storage", "cpu", "consumer" or "memory", with the reason
 };

@@ -36,11 +36,13 @@ struct ReadContext {
 };
 
 class StoredBytes;
+class Fetcher;
+struct FetchJob;
 
 // Immutable once made; every method may be called from any thread.
 class Source {
  public:
-  virtual ~Source() = default;
+  virtual ~Source();
 
   virtual std::int64_t size() const = 0;
   virtual Cut cut() const { return 0; }  // where its samples stand
@@ -57,11 +59,19 @@ class Source {
   // Where the bytes lie, for the loader's own way to read them; null: read() is the only way.
   virtual const StoredBytes* stored_bytes() const { return nullptr; }
 
+  // Whether samples come from far away and are best asked for many at a time, by its fetcher();
+  // read() brings one, as it is stored.
+  virtual bool far_away() const { return false; }
+  virtual std::unique_ptr<Fetcher> fetcher(const FetchJob& job) const;  // null: it is not far away
+
   // The folder that its samples lie in, where there is one: what is kept about them can stand
   // there.
   virtual std::string home() const { return {}; }
 
   virtual std::string path(SampleId id) const = 0;  // for people, and for error messages
+  // Brings what path() and label() tell where that is far away; path() is vaguer before. Throws
+  // Error.
+  virtual void load_listing() const {}
   virtual bool has_labels() const = 0;
   virtual std::int64_t label(SampleId id) const = 0;  // REQUIRES: has_labels()
   // Names of the labels 0, 1…; empty where labels are plain numbers.

@@ -28,7 +28,11 @@ Executor::Executor(const What& what, const ExecutorOptions& options)
       options_(options),
       stored_(options.reads_in_flight > 0 ? what.source->stored_bytes() : nullptr),
       pool_(BufferPool::create(options.memory_limit)),
-      gate_(options.memory_limit) {}
+      gate_(options.memory_limit),
+      fetcher_(options.reads_in_flight > 0
+                   ? what.source->fetcher(
+                         {what.pipeline, what.seed, options.policy, options.threads, pool_})
+                   : nullptr) {}
 
 Executor::~Executor() {
   close();
@@ -45,6 +49,7 @@ void Executor::close() {
   deferred_.clear();
   put_aside_.clear();
   if (ring_) ring_->wake();
+  if (fetcher_) fetcher_->close();
   pool_->give_up_idle();
   room_.notify_all();
   output_.notify_all();
@@ -70,6 +75,7 @@ void Executor::restart(const EpochStart& start) {
   room_.notify_all();
   if (process_ != 0) return;
   process_ = getpid();
+  started_ = Clock::now();
   try {
     while (static_cast<int>(threads_.size()) < options_.threads)
       threads_.emplace_back([this] { work_loop(); });
@@ -101,7 +107,7 @@ void Executor::work_loop() {
     if (!task) return;
     Work& work = worker.work;
     std::optional<Kept> kept;
-    if (!task->read) kept = look_up(*task, work);
+    if (!task->begun) kept = look_up(*task, work);
     if (kept) {
       make_kept(*task, std::move(*kept), work);
       continue;
@@ -177,7 +183,7 @@ std::optional<Executor::Task> Executor::first_of(std::list<Task>& tasks) {
 // Of a sample that is not in the cache: whether another job is making it. Then it is put aside,
 // once.
 bool Executor::leave_to_another_job(Task& task) try {
-  if (options_.seat == nullptr || task.read) return false;
+  if (options_.seat == nullptr || task.begun) return false;
   if (options_.seat->start_making(task.id)) {
     task.making = Making(*options_.seat, task.id);
     return false;
@@ -237,6 +243,8 @@ std::optional<FinishedBatch> Executor::next() {
   note_batch_bytes();
   room_.notify_all();
   batch.value().slab->give_to_user();
+  handed_out_ += batch.value().count;
+  tell_fetcher();
   return std::move(batch).value();
 }
 

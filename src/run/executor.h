@@ -11,7 +11,8 @@
 // still not there.
 //
 // executor.cc: threads, tickets, the consumer's side. executor_reads.cc: reads in flight.
-// executor_make.cc: one sample, from its bytes to its slot.
+// executor_fetch.cc: samples that somebody else brings. executor_make.cc: one sample, from its
+// bytes to its slot.
 #pragma once
 
 #include <array>
@@ -37,6 +38,7 @@
 #include "run/op_record.h"
 #include "run/ring.h"
 #include "run/sample_read.h"
+#include "source/fetcher.h"
 
 namespace cutwater {
 
@@ -46,6 +48,7 @@ struct ExecutorOptions {
   std::int64_t prefetch_batches = 1;
   bool fuse = true;
   int reads_in_flight = 0;       // besides what the threads read themselves; 0: none
+  std::string policy = "auto";   // of sources that do some of the work
   HintBook* hints = nullptr;     // null: nothing is learned
   FormKeeper* keeper = nullptr;  // null: nothing is kept
   CacheSeat* seat = nullptr;     // at the keeper's cache; null: it knows nothing of this job
@@ -101,6 +104,7 @@ class Executor {
   // Positions that the running epoch left out so far.
   std::vector<std::int64_t> skipped_positions() const;
   Work work() const;
+  std::optional<FetchReport> fetched() const;  // nothing: samples are read
   const BufferPool& pool() const { return *pool_; }
 
  private:
@@ -178,7 +182,9 @@ class Executor {
     Ticket ticket;
     SampleId id;  // that was asked for; the ticket's may be a substitute
     GateHold hold;
+    bool begun = false;                // to be brought: it is in no cache
     std::unique_ptr<SampleRead> read;  // null: the source reads in one go
+    std::optional<Fetched> fetched;    // set: it was brought
     double read_seconds = 0;           // that a thread was at it, or waited for it
     Making making;
     std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
@@ -206,6 +212,9 @@ class Executor {
   bool send(Task& task, SampleRead::Next what, Worker& worker);
   bool start_ring() CUTWATER_REQUIRES(mutex_);
   void reap();
+  bool fetch(Task& task, Worker& worker);
+  void reap_fetched();
+  void tell_fetcher() CUTWATER_REQUIRES(mutex_);
   void drop_stale() CUTWATER_REQUIRES(mutex_);
   void wake_deferred() CUTWATER_REQUIRES(mutex_);
   int reads_out() const CUTWATER_REQUIRES(mutex_) {
@@ -218,6 +227,7 @@ class Executor {
   void make_read(Task& task, Work& work, Clock::time_point start);
   double usual_read(double seconds);
   Result<Sample> take_read(Task& task, Work& work);
+  Result<Sample> take_fetched(Task& task, Work& work);
   Result<Sample> read_at_once(Task& task, Work& work);
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
   Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
@@ -256,6 +266,10 @@ class Executor {
   // thread does one itself and looks at the clock.
   std::atomic<bool> seems_slow_{false};
   std::atomic<unsigned> untried_reads_{0};
+
+  const std::unique_ptr<Fetcher> fetcher_;  // null: threads, or the ring, read
+  Clock::time_point started_ CUTWATER_GUARDED_BY(mutex_);
+  std::int64_t handed_out_ CUTWATER_GUARDED_BY(mutex_) = 0;  // samples
 
   std::unique_ptr<Ring> ring_;  // set once, under the lock, before anybody uses it
   bool ring_tried_ CUTWATER_GUARDED_BY(mutex_) = false;

@@ -97,8 +97,11 @@ double Executor::usual_read(double seconds) {
 }
 
 void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
-  Result<Sample> stored = task.read ? take_read(task, work) : read_at_once(task, work);
+  Result<Sample> stored = task.fetched ? take_fetched(task, work)
+                          : task.read  ? take_read(task, work)
+                                       : read_at_once(task, work);
   task.read.reset();
+  task.fetched.reset();
   const std::uint64_t spent = nanoseconds_since(start);
   task.read_seconds = usual_read(1e-9 * static_cast<double>(spent));
   work.read.nanoseconds += spent;
@@ -114,7 +117,7 @@ Result<Sample> Executor::make_substitute(Task& task, Result<Sample> made, Work& 
                   what_.bad_samples.policy == OnError::kSubstitute;
        ++i) {
     Failure failure = std::move(made.failure());
-    failure.path = what_.source->path(task.ticket.id);
+    if (failure.path.empty()) failure.path = what_.source->path(task.ticket.id);
     work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
     task.read_seconds = 0;
@@ -285,7 +288,7 @@ void Executor::finish(Task& task, Result<Sample> made, Work& work) {
     task.run->complete(task.ticket);
   } else {
     Failure failure = std::move(made.failure());
-    failure.path = what_.source->path(task.ticket.id);
+    if (failure.path.empty()) failure.path = what_.source->path(task.ticket.id);
     task.run->fail(task.ticket, std::move(failure));
   }
   for (Failure& failure : task.run->take_skipped()) {

@@ -23,6 +23,8 @@ constexpr unsigned kBetweenTrials = 32;
 }  // namespace
 
 bool Executor::bring(Task& task, Worker& worker) try {
+  task.begun = true;
+  if (fetcher_ != nullptr) return fetch(task, worker);
   if (stored_ == nullptr) return true;
   if (!task.read) task.read = std::make_unique<SampleRead>(*stored_, task.ticket.id);
   for (;;) {

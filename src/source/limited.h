@@ -27,6 +27,7 @@ class Link {
   void close();  // nobody waits any more
 
   std::uint64_t bytes() const;  // that were booked
+  double rate() const { return bytes_per_second_; }
 
  private:
   const double bytes_per_second_;

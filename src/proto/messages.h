@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of cutwater.proto as gRPC carries them. A sample's bytes go around the message: they are
+// not copied into one, and come out where whoever receives them wants them.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cutwater/buffer.h"
+#include "cutwater/error.h"
+#include "proto/cutwater.pb.h"
+
+namespace cutwater::wire {
+
+namespace pb = cutwater::v1;
+
+inline constexpr char kDescribe[] = "/cutwater.v1.Storage/Describe";
+inline constexpr char kList[] = "/cutwater.v1.Storage/List";
+inline constexpr char kRead[] = "/cutwater.v1.Storage/Read";
+inline constexpr char kFetch[] = "/cutwater.v1.Storage/Fetch";
+
+// Limits that both sides keep to.
+inline constexpr int kMostWanted = 1024;   // samples in one request
+inline constexpr int kMostWays = 64;       // in one Begin
+inline constexpr int kMostListed = 16384;  // samples in one Listing
+inline constexpr std::size_t kMostRequestBytes = 1 << 20;
+inline constexpr std::size_t kMostReplyBytes = std::size_t{1} << 30;
+
+grpc::ByteBuffer bytes_of(const google::protobuf::MessageLite& message);
+bool parse(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message);
+
+// The answer with a form behind it (empty: none), whose bytes stay where they are until they are
+// sent.
+grpc::ByteBuffer reply_bytes(pb::Reply& reply, std::shared_ptr<const Buffer> form);
+
+struct ReceivedReply {
+  pb::Reply reply;
+  Buffer form;  // empty: none came
+};
+// `allocate` is asked once for the form's place. Nothing: the bytes are no reply.
+std::optional<ReceivedReply> parse_reply(const grpc::ByteBuffer& bytes,
+                                         const std::function<Buffer(std::size_t)>& allocate);
+
+pb::Failure to_message(const Failure& failure);
+// Total on any message: a code that does not exist is one of ours that the other side should not
+// have sent.
+Failure from_message(const pb::Failure& message, std::int64_t sample);
+
+}  // namespace cutwater::wire

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/fetch_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/caught.h"
+#include "remote/status.h"
+#include "source/limited.h"
+#include "variant/form.h"
+
+namespace cutwater::remote {
+namespace {
+
+constexpr double kFirstBackoff = 0.05, kMostBackoff = 2;  // seconds
+constexpr double kFallbackAfter = 1;                      // seconds without a server
+constexpr int kMostDamaged = 4;                           // times in a row, of one sample
+// A sample that takes so many times as long as usual, and no less than so long, is asked for
+// elsewhere as well; of all that are asked for, one in twenty at most.
+constexpr double kHedgeAfter = 4, kLeastHedge = 0.1;
+constexpr std::int64_t kHedgeBudget = 20;
+constexpr double kSilence = 10;  // seconds without a word from a server that owes one
+
+double seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::chrono::steady_clock::duration duration(double seconds) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+FetchClient::FetchClient(Url url, const RemoteOptions& options, const wire::pb::DataSet& data,
+                         const FetchJob& job)
+    : url_(std::move(url)),
+      options_(options),
+      job_(job),
+      steering_(ways_of(job.policy, job.pipeline, data.cut()),
+                {options.link ? std::optional(options.link->rate()) : std::nullopt,
+                 static_cast<double>(data.threads()), static_cast<double>(job.threads)}) {
+  begin_.set_name(data.name());
+  begin_.set_identity(data.identity());
+  begin_.set_pipeline(job.pipeline.to_string());
+  begin_.set_fingerprint(job.pipeline.fingerprint());
+  begin_.set_seed(job.seed);
+  steering_.ways().write_to(begin_);
+  for (const std::string& address : url_.servers) {
+    servers_.emplace_back();
+    servers_.back().address = address;
+  }
+  MutexLock lock(mutex_);
+  report_.policy = job.policy;
+  report_.decision = steering_.decision();
+  for (const OffloadVariant& variant : steering_.ways().variants)
+    report_.ways.push_back({to_string(variant)});
+}
+
+FetchClient::~FetchClient() {
+  close();
+  std::thread thread;
+  {
+    MutexLock lock(mutex_);
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) {
+    thread.join();
+  } else {  // nobody ever asked
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+}
+
+void FetchClient::ask(std::uint64_t token, SampleId id, std::uint32_t epoch) {
+  MutexLock lock(mutex_);
+  if (closed_) return;
+  new_.push_back({token, id, epoch});
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (!std::exchange(alarm_set_, true))
+    alarm_.Set(&queue_, std::chrono::system_clock::now(), nullptr);
+}
+
+std::vector<Fetched> FetchClient::wait() {
+  MutexLock lock(mutex_);
+  while (arrived_.empty() && !closed_) arrived_changed_.wait(mutex_);
+  return std::exchange(arrived_, {});
+}
+
+void FetchClient::close() {
+  MutexLock lock(mutex_);
+  if (std::exchange(closed_, true)) return;
+  arrived_changed_.notify_all();
+  if (thread_.joinable() && !std::exchange(alarm_set_, true))
+    alarm_.Set(&queue_, std::chrono::system_clock::now(), nullptr);
+}
+
+std::size_t FetchClient::usual_bytes() const {
+  MutexLock lock(mutex_);
+  return static_cast<std::size_t>(usual_bytes_);
+}
+
+void FetchClient::note(const Progress& progress) {
+  MutexLock lock(mutex_);
+  progress_ = progress;
+}
+
+FetchReport FetchClient::report() const {
+  MutexLock lock(mutex_);
+  return report_;
+}
+
+void FetchClient::run() {
+  bool shut = false;
+  for (;;) {
+    void* raw = nullptr;
+    bool ok = false;
+    const auto left = std::max(next_time(Clock::now()) - Clock::now(), Clock::duration::zero());
+    const auto deadline = std::chrono::system_clock::now() +
+                          std::chrono::duration_cast<std::chrono::system_clock::duration>(left);
+    const auto next = queue_.AsyncNext(&raw, &ok, deadline);
+    if (next == grpc::CompletionQueue::SHUTDOWN) return;
+    if (next == grpc::CompletionQueue::GOT_EVENT) {
+      if (raw != nullptr) {
+        handle(std::unique_ptr<ServerCall::Tag>(static_cast<ServerCall::Tag*>(raw)), ok);
+      } else {
+        MutexLock lock(mutex_);
+        alarm_set_ = false;
+      }
+    }
+    if (shut) continue;
+    if (all_closed()) {
+      queue_.Shutdown();
+      shut = true;
+      continue;
+    }
+    const Time now = Clock::now();
+    take_new();
+    hand_out_due(now);
+    for (Server& server : servers_)
+      if (server.receive_at && *server.receive_at <= now) receive(server);
+    end_stalled(now);
+    connect(now);
+    send(now);
+    hedge(now);
+    give_up(now);
+  }
+}
+
+// Whether it is closed and nothing is under way any more.
+bool FetchClient::all_closed() {
+  {
+    MutexLock lock(mutex_);
+    if (!closed_) return false;
+    if (alarm_set_) return false;  // it comes yet
+  }
+  for (Server& server : servers_)
+    if (server.call) server.call->cancel();
+  // A call whose receiving is held back has nothing under way that could tell of its end.
+  for (Server& server : servers_)
+    if (server.receive_at) receive(server);
+  return std::ranges::none_of(servers_,
+                              [](const Server& server) { return server.call != nullptr; });
+}
+
+void FetchClient::receive(Server& server) {
+  server.receive_at.reset();
+  if (!server.call || server.call->broken()) return;
+  server.receiving_since = Clock::now();
+  server.call->receive();
+}
+
+FetchClient::Time FetchClient::next_time(Time now) const {
+  Time next = now + std::chrono::seconds(1);
+  for (const Due& due : due_) next = std::min(next, due.at);
+  for (const Server& server : servers_) {
+    if (server.receive_at) next = std::min(next, *server.receive_at);
+    if (!server.call && !server.refused && !asked_.empty()) next = std::min(next, server.retry_at);
+  }
+  if (servers_.size() > 1 && !asked_.empty()) next = std::min(next, now + duration(kLeastHedge));
+  return next;
+}
+
+void FetchClient::take_new() {
+  MutexLock lock(mutex_);
+  if (asked_.empty() && !new_.empty()) last_progress_ = Clock::now();
+  for (Asked& asked : new_) {
+    unsent_.push_back(asked.token);
+    asked_.emplace(asked.token, std::move(asked));
+  }
+  new_.clear();
+  steering_.note(progress_);
+}
+
+void FetchClient::connect(Time now) {
+  if (asked_.empty()) return;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    Server& server = servers_[i];
+    if (server.call || server.refused || server.retry_at > now) continue;
+    if (!server.channel) server.channel = open_channel(server.address, url_.tls, options_);
+    server.call = std::make_shared<ServerCall>(server.channel, options_, queue_, i);
+    server.begun = false;
+    server.receiving_since = now;
+    server.call->start();
+  }
+}
+
+void FetchClient::handle(std::unique_ptr<ServerCall::Tag> tag, bool ok) {
+  Server& server = servers_[tag->call->server];
+  ServerCall& call = *tag->call;
+  call.happened(tag->event, ok);
+  switch (tag->event) {
+    case ServerCall::Event::kStarted:
+      if (ok) receive(server);
+      break;
+    case ServerCall::Event::kReceived:
+      if (ok) received(server);
+      break;
+    case ServerCall::Event::kWritten: break;
+    case ServerCall::Event::kFinished: ended(server); break;
+  }
+}
+
+void FetchClient::received(Server& server) {
+  const Time now = Clock::now();
+  const std::size_t bytes = server.call->received.Length();
+  std::optional<wire::ReceivedReply> reply;
+  try {
+    reply = wire::parse_reply(server.call->received,
+                              [&](std::size_t size) { return job_.pool->allocate(size); });
+  } catch (const std::bad_alloc&) {
+    return fail_all(caught(-1, "read"));
+  }
+  server.call->received.Clear();
+  if (!reply) {
+    server.trouble = "it sent what is no answer";
+    server.call->cancel();
+    receive(server);
+    return;
+  }
+  server.backoff_s = 0;
+  server.trouble.clear();
+  Time due = now;
+  if (options_.link) due = options_.link->book(bytes);
+  accept(server, std::move(*reply), bytes, due);
+  last_progress_ = now;
+  if (due > now)
+    server.receive_at = due;
+  else
+    receive(server);
+}
+
+// What came for a token, if somebody still waits for it.
+void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size_t bytes,
+                         Time due) {
+  const wire::pb::Reply& reply = received.reply;
+  server.asked.erase(reply.token());
+  const auto found = asked_.find(reply.token());
+  if (found == asked_.end()) return;  // another server was faster
+  Asked& asked = found->second;
+  asked.at.erase(server_number(server));
+  const auto& variants = steering_.ways().variants;
+
+  Fetched fetched{reply.token(), std::nullopt, bytes};
+  if (reply.has_failure()) {
+    fetched.sample = wire::from_message(reply.failure(), asked.id);
+  } else {
+    try {
+      if (reply.way() >= variants.size())
+        throw Error(Code::kBadSample, "it was sent in a way that nobody asked for");
+      auto form = std::make_shared<Buffer>(std::move(received.form));
+      FormSource from{form->view(), form, job_.pool.get()};
+      from.most_bytes = wire::kMostReplyBytes;
+      from.checksum = Checksum::kXxh3;
+      fetched.sample = read_form(from, asked.id, variants[reply.way()].cut);
+    } catch (...) {
+      const Failure failure = caught(asked.id, "read");
+      MutexLock lock(mutex_);
+      ++report_.damaged;
+      if (failure.code == Code::kBadSample && ++asked.damaged < kMostDamaged) {
+        if (asked.at.empty()) unsent_.push_front(asked.token);
+        return;
+      }
+      Failure last = failure;
+      last.code = Code::kUnavailable;
+      last.reason = server.address + " sends damaged samples: " + failure.reason;
+      fetched.sample = last;
+    }
+  }
+  const Time now = Clock::now();
+  const double latency = seconds(now - asked.sent);
+  usual_latency_s_ += 0.1 * (latency - usual_latency_s_);
+  forget(asked.token);
+  steering_.learn(reply, bytes, seconds(due - std::exchange(last_due_, due)));
+  MutexLock lock(mutex_);
+  if (fetched.sample->ok()) {
+    FetchReport::Way& way = report_.ways[reply.way()];
+    ++way.samples;
+    way.bytes += bytes;
+    way.storage_seconds += reply.storage_s();
+  }
+  report_.wire_bytes += bytes;
+  report_.stored_bytes += reply.stored_bytes();
+  report_.storage_seconds += reply.storage_s();
+  report_.ran_less += reply.ran_less() ? 1 : 0;
+  report_.decision = steering_.decision();
+  report_.trouble.clear();
+  usual_bytes_ += (usual_bytes_ == 0 ? 1 : 0.05) * (static_cast<double>(bytes) - usual_bytes_);
+  due_.push_back({due, std::move(fetched)});
+}
+
+void FetchClient::forget(std::uint64_t token) {
+  asked_.erase(token);
+  std::erase(unsent_, token);
+}
+
+void FetchClient::ended(Server& server) {
+  const grpc::Status status = server.call->status;
+  server.call.reset();
+  server.receive_at.reset();
+  for (const std::uint64_t token : server.asked)
+    if (const auto found = asked_.find(token); found != asked_.end()) {
+      found->second.at.erase(server_number(server));
+      if (found->second.at.empty()) unsent_.push_front(token);
+    }
+  const bool owed = !server.asked.empty();
+  server.asked.clear();
+  if (is_refusal(status)) {
+    server.refused = failure_of(server.address, status);
+    const bool all =
+        std::ranges::all_of(servers_, [](const Server& one) { return one.refused.has_value(); });
+    if (all) fail_all(*server.refused);
+    return;
+  }
+  const bool by_us = status.error_code() == grpc::StatusCode::CANCELLED && !server.trouble.empty();
+  if (!by_us)
+    server.trouble = status.error_message().empty() ? "the stream ended" : status.error_message();
+  server.backoff_s = std::clamp(2 * server.backoff_s, kFirstBackoff, kMostBackoff);
+  server.retry_at = Clock::now() + duration(server.backoff_s);
+  MutexLock lock(mutex_);
+  if (owed) ++report_.retries;
+  report_.trouble = server.address + ": " + server.trouble;
+}
+
+// New ones go to whoever has least to do.
+void FetchClient::send(Time now) {
+  while (!unsent_.empty()) {
+    Server* least = nullptr;
+    for (Server& server : servers_)
+      if (server.call && server.call->writable() &&
+          (least == nullptr || server.asked.size() < least->asked.size()))
+        least = &server;
+    if (least == nullptr) return;
+    // A fair part, so that no server gets all while others can take some.
+    const auto up = static_cast<std::size_t>(std::ranges::count_if(servers_, &Server::up));
+    const std::size_t most =
+        std::min<std::size_t>(wire::kMostWanted, (unsent_.size() + up - 1) / up);
+    std::vector<Asked*> batch;
+    while (!unsent_.empty() && batch.size() < most) {
+      batch.push_back(&asked_.at(unsent_.front()));
+      unsent_.pop_front();
+    }
+    send_to(*least, now, batch);
+  }
+}
+
+void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& batch) {
+  wire::pb::FetchRequest request;
+  if (!std::exchange(server.begun, true)) *request.mutable_begin() = begin_;
+  for (Asked* const asked : batch) {
+    wire::pb::Wanted* const wanted = request.add_wanted();
+    wanted->set_token(asked->token);
+    wanted->set_id(asked->id);
+    wanted->set_epoch(asked->epoch);
+    wanted->set_price(static_cast<float>(steering_.price()));
+    asked->sent = now;
+    asked->at.insert(server_number(server));
+    if (server.asked.empty()) server.receiving_since = now;
+    server.asked.insert(asked->token);
+  }
+  server.call->write(wire::bytes_of(request));
+}
+
+// What takes much longer than usual is asked for at another server, too.
+void FetchClient::hedge(Time now) {
+  if (servers_.size() < 2 || usual_latency_s_ == 0) return;
+  const double late = std::max(kLeastHedge, kHedgeAfter * usual_latency_s_);
+  for (auto& [token, asked] : asked_) {
+    if (asked.hedged || asked.at.size() != 1 || seconds(now - asked.sent) < late) continue;
+    for (Server& server : servers_) {
+      if (asked.at.contains(server_number(server)) || !server.call || !server.call->writable())
+        continue;
+      {
+        MutexLock lock(mutex_);
+        std::int64_t samples = kHedgeBudget;
+        for (const FetchReport::Way& way : report_.ways) samples += way.samples;
+        if (report_.hedged >= samples / kHedgeBudget) return;
+        ++report_.hedged;
+      }
+      asked.hedged = true;
+      send_to(server, now, {&asked});
+      break;
+    }
+  }
+}
+
+void FetchClient::end_stalled(Time now) {
+  const double most = std::min(kSilence, options_.patience_s / 2);
+  for (Server& server : servers_) {
+    if (!server.call || server.call->broken() || server.asked.empty() || server.receive_at)
+      continue;
+    if (seconds(now - server.receiving_since) < most) continue;
+    server.trouble = "nothing came for " + std::to_string(static_cast<int>(most)) + " s";
+    server.receiving_since = now;
+    server.call->cancel();
+  }
+}
+
+// Without servers: by the other path, soon; where there is none, not at all when patience is over.
+void FetchClient::give_up(Time now) {
+  if (asked_.empty()) return;
+  const double waited = seconds(now - last_progress_);
+  if (options_.fallback && waited > kFallbackAfter) {
+    {
+      MutexLock lock(mutex_);
+      report_.fallbacks += static_cast<std::int64_t>(unsent_.size());
+    }
+    while (!unsent_.empty()) {
+      const std::uint64_t token = unsent_.front();
+      forget(token);
+      due_.push_back({now, {token, std::nullopt, 0}});
+    }
+    return;
+  }
+  if (waited < options_.patience_s) return;
+  std::string why;
+  for (const Server& server : servers_)
+    why += (why.empty() ? "" : "; ") + server.address + ": " +
+           (server.trouble.empty() ? "no word from it" : server.trouble);
+  Failure failure;
+  failure.code = Code::kUnavailable;
+  failure.op = "read";
+  failure.reason = "no server of " + url_.text() + " has sent a sample for " +
+                   std::to_string(static_cast<int>(waited)) + " s (" + why +
+                   "); start it again, or name a second path (fallback)";
+  fail_all(failure);
+}
+
+void FetchClient::fail_all(const Failure& failure) {
+  for (const auto& [token, asked] : asked_) {
+    Failure one = failure;
+    one.sample = asked.id;
+    due_.push_back({Clock::now(), {token, std::move(one), 0}});
+  }
+  asked_.clear();
+  unsent_.clear();
+}
+
+void FetchClient::hand_out_due(Time now) {
+  const auto later = std::stable_partition(due_.begin(), due_.end(),
+                                           [now](const Due& due) { return due.at <= now; });
+  if (later == due_.begin()) return;
+  MutexLock lock(mutex_);
+  for (auto due = due_.begin(); due != later; ++due) arrived_.push_back(std::move(due->fetched));
+  due_.erase(due_.begin(), later);
+  arrived_changed_.notify_all();
+}
+
+}  // namespace cutwater::remote

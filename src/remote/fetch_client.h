@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// FetchClient: brings samples from near-storage servers. One thread and one queue for all servers;
+// whatever becomes of a server, each sample that was asked for is handed out once: it is asked for
+// again elsewhere, or later, or read by another path, or fails when patience is over.
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/completion_queue.h>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/mutex.h"
+#include "proto/messages.h"
+#include "remote/server_call.h"
+#include "remote/steering.h"
+#include "remote/url.h"
+#include "source/fetcher.h"
+
+namespace cutwater::remote {
+
+class FetchClient final : public Fetcher {
+ public:
+  // REQUIRES: `data` is what the servers say of the data set.
+  FetchClient(Url url, const RemoteOptions& options, const wire::pb::DataSet& data,
+              const FetchJob& job);
+  ~FetchClient() override;
+  FetchClient(const FetchClient&) = delete;
+  FetchClient& operator=(const FetchClient&) = delete;
+
+  void ask(std::uint64_t token, SampleId id, std::uint32_t epoch) override;
+  std::vector<Fetched> wait() override;
+  void close() override;
+  std::size_t usual_bytes() const override;
+  void note(const Progress& progress) override;
+  FetchReport report() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+
+  struct Asked {
+    std::uint64_t token = 0;
+    SampleId id = 0;
+    std::uint32_t epoch = 0;
+    Time sent = {};
+    int damaged = 0;                // times that what came was not what was sent
+    std::set<std::size_t> at = {};  // servers that have been asked and have not answered
+    bool hedged = false;
+  };
+  struct Server {
+    std::string address;
+    std::shared_ptr<grpc::Channel> channel;
+    std::shared_ptr<ServerCall> call;  // null: there is none
+    bool begun = false;                // it knows the stream
+    std::set<std::uint64_t> asked;     // tokens
+    Time retry_at = {}, receiving_since = {};
+    std::optional<Time> receive_at;  // held back by the link until then
+    double backoff_s = 0;
+    std::string trouble;             // why there is no call, or the last one ended
+    std::optional<Failure> refused;  // for good
+    bool up() const { return call && !call->broken(); }
+  };
+  struct Due {
+    Time at;
+    Fetched fetched;
+  };
+
+  // All that follow are the thread's.
+  void run();
+  bool all_closed();
+  Time next_time(Time now) const;
+  void take_new();
+  void connect(Time now);
+  void handle(std::unique_ptr<ServerCall::Tag> tag, bool ok);
+  void receive(Server& server);
+  void received(Server& server);
+  void accept(Server& server, wire::ReceivedReply received, std::size_t bytes, Time due);
+  void forget(std::uint64_t token);
+  void ended(Server& server);
+  void send(Time now);
+  void send_to(Server& server, Time now, const std::vector<Asked*>& batch);
+  void hedge(Time now);
+  void end_stalled(Time now);
+  void give_up(Time now);
+  void fail_all(const Failure& failure);
+  void hand_out_due(Time now);
+  std::size_t server_number(const Server& server) const {
+    return static_cast<std::size_t>(&server - servers_.data());
+  }
+
+  const Url url_;
+  const RemoteOptions options_;
+  const FetchJob job_;
+  Steering steering_;
+  wire::pb::Begin begin_;
+
+  grpc::CompletionQueue queue_;
+  grpc::Alarm alarm_;
+  std::vector<Server> servers_;
+  std::map<std::uint64_t, Asked> asked_;
+  std::deque<std::uint64_t> unsent_;
+  std::vector<Due> due_;
+  Time last_progress_ = Clock::now(), last_due_ = last_progress_;
+  double usual_latency_s_ = 0;
+
+  mutable Mutex mutex_;
+  Condition arrived_changed_;
+  std::vector<Asked> new_ CUTWATER_GUARDED_BY(mutex_);
+  std::vector<Fetched> arrived_ CUTWATER_GUARDED_BY(mutex_);
+  bool alarm_set_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
+  Progress progress_ CUTWATER_GUARDED_BY(mutex_);
+  FetchReport report_ CUTWATER_GUARDED_BY(mutex_);
+  double usual_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  std::thread thread_ CUTWATER_GUARDED_BY(mutex_);
+};
+
+}  // namespace cutwater::remote

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/remote_source.h"
+
+#include <grpcpp/client_context.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "core/caught.h"
+#include "remote/fetch_client.h"
+#include "remote/status.h"
+#include "source/limited.h"
+#include "variant/form.h"
+
+namespace cutwater::remote {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kOneTry = 10;                   // seconds
+constexpr std::chrono::milliseconds kPause{50};  // between tries of all servers
+
+// One call, to its end or its deadline.
+grpc::Status call_once(const std::shared_ptr<grpc::Channel>& channel, const RemoteOptions& options,
+                       const char* method, const grpc::ByteBuffer& request, double seconds,
+                       grpc::ByteBuffer& response) {
+  grpc::ClientContext context;
+  add_token(context, options);
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::milliseconds(static_cast<int>(1000 * seconds)));
+  grpc::CompletionQueue queue;
+  grpc::GenericStub stub(channel);
+  const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+  grpc::Status status;
+  call->StartCall();
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+  return status;
+}
+
+}  // namespace
+
+RemoteSource::RemoteSource(Url url, RemoteOptions options)
+    : url_(std::move(url)), options_(std::move(options)) {
+  for (const std::string& address : url_.servers)
+    servers_.push_back({address, open_channel(address, url_.tls, options_)});
+  wire::pb::DescribeRequest request;
+  request.set_name(url_.name);
+  if (!wire::parse(call(wire::kDescribe, request), data_) || data_.size() < 0 || data_.cut() < 0)
+    throw Error(Code::kUnavailable, url_.text() + " says nothing that makes sense of its data set");
+  classes_.assign(data_.classes().begin(), data_.classes().end());
+  // All that answer must have the same; one that is down now is looked at when it is asked for
+  // samples.
+  for (const Server& server : servers_) {
+    grpc::ByteBuffer response;
+    const grpc::Status status = call_once(server.channel, options_, wire::kDescribe,
+                                          wire::bytes_of(request), kOneTry, response);
+    wire::pb::DataSet other;
+    if (is_refusal(status)) throw Error(failure_of(server.address, status));
+    if (!status.ok() || !wire::parse(response, other)) continue;
+    if (other.identity() != data_.identity() || other.cut() != data_.cut() ||
+        other.fingerprint() != data_.fingerprint())
+      throw Error(Code::kStale, "the servers of " + url_.text() + " do not have the same data: " +
+                                    server.address + " has " + std::to_string(other.size()) +
+                                    " other samples; name those that do");
+  }
+  if (options_.fallback && options_.fallback->identity() != data_.identity())
+    throw Error(Code::kStale, "fallback: it does not have the samples of " + url_.text() +
+                                  "; it must be a copy of the folder that the server has");
+}
+
+grpc::ByteBuffer RemoteSource::call(const char* method,
+                                    const google::protobuf::MessageLite& request) const {
+  const auto start = Clock::now();
+  const grpc::ByteBuffer bytes = wire::bytes_of(request);
+  for (;;) {
+    Failure last;
+    for (const Server& server : servers_) {
+      grpc::ByteBuffer response;
+      const double patience = std::min(kOneTry, options_.patience_s);
+      const grpc::Status status =
+          call_once(server.channel, options_, method, bytes, patience, response);
+      if (status.ok()) return response;
+      last = failure_of(server.address, status);
+      if (is_refusal(status)) throw Error(last);
+    }
+    const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+    if (waited + 0.05 > options_.patience_s) {
+      last.reason = "no server of " + url_.text() + " answers (" + last.reason +
+                    "); is 'cutwater serve' running there?";
+      throw Error(last);
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Result<Sample> RemoteSource::read(SampleId id, const ReadContext& into) const try {
+  return read_remote(id, into);
+} catch (...) {
+  Failure failure = caught(id, "read");
+  if (options_.fallback && (failure.code == Code::kUnavailable || failure.code == Code::kTimeout))
+    return options_.fallback->read(id, into);
+  return failure;
+}
+
+Sample RemoteSource::read_remote(SampleId id, const ReadContext& into) const {
+  wire::pb::ReadRequest request;
+  request.set_name(data_.name());
+  request.set_id(id);
+  const grpc::ByteBuffer response = call(wire::kRead, request);
+  std::optional<wire::ReceivedReply> received =
+      wire::parse_reply(response, [&](std::size_t size) { return into.allocate(size); });
+  if (!received) throw Error(Code::kUnavailable, url_.text() + " has sent what is no answer");
+  if (received->reply.has_failure()) throw Error(wire::from_message(received->reply.failure(), id));
+  auto form = std::make_shared<Buffer>(std::move(received->form));
+  if (options_.link) options_.link->wait_until(options_.link->book(response.Length()));
+  FormSource from{form->view(), form, &into.pool};
+  from.most_bytes = wire::kMostReplyBytes;
+  from.checksum = Checksum::kXxh3;
+  return read_form(from, id, data_.cut());
+}
+
+std::unique_ptr<Fetcher> RemoteSource::fetcher(const FetchJob& job) const {
+  return std::make_unique<FetchClient>(url_, options_, data_, job);
+}
+
+std::string RemoteSource::path(SampleId id) const {
+  MutexLock lock(mutex_);
+  if (listed_) return paths_[static_cast<std::size_t>(id)];
+  return url_.text() + "#" + std::to_string(id);
+}
+
+std::int64_t RemoteSource::label(SampleId id) const {
+  load_listing();
+  MutexLock lock(mutex_);
+  return labels_[static_cast<std::size_t>(id)];
+}
+
+void RemoteSource::load_listing() const {
+  MutexLock lock(mutex_);
+  if (listed_) return;
+  std::vector<std::string> paths;
+  std::vector<std::int64_t> labels;
+  while (static_cast<std::int64_t>(paths.size()) < size()) {
+    wire::pb::ListRequest request;
+    request.set_name(data_.name());
+    request.set_first(static_cast<std::int64_t>(paths.size()));
+    request.set_count(wire::kMostListed);
+    wire::pb::Listing part;
+    const bool sound = wire::parse(call(wire::kList, request), part) && part.paths_size() > 0 &&
+                       (!has_labels() || part.labels_size() == part.paths_size());
+    if (!sound)
+      throw Error(Code::kUnavailable,
+                  url_.text() + " gives no listing that makes sense of its data set");
+    paths.insert(paths.end(), part.paths().begin(), part.paths().end());
+    labels.insert(labels.end(), part.labels().begin(), part.labels().end());
+  }
+  paths_ = std::move(paths);
+  labels_ = std::move(labels);
+  listed_ = true;
+}
+
+}  // namespace cutwater::remote
+
+namespace cutwater {
+
+std::shared_ptr<const Source> open_remote(std::string_view url, const RemoteOptions& options) {
+  if (!(options.patience_s > 0))
+    throw Error(Code::kInvalidArgument,
+                "patience must be some seconds, got " + std::to_string(options.patience_s));
+  return std::make_shared<remote::RemoteSource>(remote::parse_url(url), options);
+}
+
+}  // namespace cutwater

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// RemoteSource: a near-storage server's data set as a source.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/mutex.h"
+#include "cutwater/remote.h"
+#include "proto/messages.h"
+#include "remote/server_call.h"
+#include "remote/url.h"
+
+namespace cutwater::remote {
+
+class RemoteSource final : public Source {
+ public:
+  // Asks all servers. Throws Error.
+  RemoteSource(Url url, RemoteOptions options);
+
+  std::int64_t size() const override { return data_.size(); }
+  Cut cut() const override { return data_.cut(); }
+  std::string fingerprint() const override { return data_.fingerprint(); }
+  std::string pipeline() const override { return data_.pipeline(); }
+  Result<Sample> read(SampleId id, const ReadContext& into) const override;
+  bool far_away() const override { return true; }
+  std::unique_ptr<Fetcher> fetcher(const FetchJob& job) const override;
+  std::string path(SampleId id) const override;
+  void load_listing() const override;
+  bool has_labels() const override { return data_.has_labels(); }
+  std::int64_t label(SampleId id) const override;
+  const std::vector<std::string>& classes() const override { return classes_; }
+  std::string identity() const override { return data_.identity(); }
+  std::string stamp() const override { return data_.stamp(); }
+
+ private:
+  struct Server {
+    std::string address;
+    std::shared_ptr<grpc::Channel> channel;
+  };
+  wire::pb::DataSet describe(const Server& server) const;
+  // The answer of the first server that has one. Throws Error.
+  grpc::ByteBuffer call(const char* method, const google::protobuf::MessageLite& request) const;
+  Sample read_remote(SampleId id, const ReadContext& into) const;
+
+  const Url url_;
+  const RemoteOptions options_;
+  std::vector<Server> servers_;
+  wire::pb::DataSet data_;
+  std::vector<std::string> classes_;
+
+  mutable Mutex mutex_;
+  mutable bool listed_ CUTWATER_GUARDED_BY(mutex_) = false;
+  mutable std::vector<std::string> paths_ CUTWATER_GUARDED_BY(mutex_);
+  mutable std::vector<std::int64_t> labels_ CUTWATER_GUARDED_BY(mutex_);
+};
+
+}  // namespace cutwater::remote

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/steering.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <utility>
+
+#include "core/units.h"
+#include "cutwater/remote.h"
+
+namespace cutwater::remote {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::size_t kRemembered = 1024;  // samples that a decision is made from
+constexpr std::int64_t kFirst = 24;        // samples before the first decision…
+constexpr std::int64_t kBetween = 128;     // …and between later ones, at most
+// An answer that waited longer than this for the wire shows that the wire was busy.
+constexpr double kBacklogged = 2e-3;
+
+constexpr std::string_view kPolicies[] = {"auto",    "sophon",     "none", "no-off",
+                                          "all-off", "resize-off", "paper"};
+
+// Bytes of the fields at a cut where all samples have as many; 0: they differ.
+double fixed_bytes(const Pipeline& pipeline, Cut cut) {
+  double bytes = 0;
+  for (const auto& [name, spec] : pipeline.fields_at(cut)) {
+    if (!spec.shape.known()) return 0;
+    bytes += static_cast<double>(spec.bytes());
+  }
+  return bytes;
+}
+
+// A codec that is worth trying on a cut besides none: the one that knows most about its tensors.
+Codec codec_for(const Pipeline& pipeline, Cut cut) {
+  Codec best;
+  std::size_t most = 0;
+  for (const auto& [name, spec] : pipeline.fields_at(cut)) {
+    const std::size_t bytes = spec.shape.known() ? spec.bytes() : SIZE_MAX;
+    if (bytes <= most || spec.shape.rank() == 0) continue;
+    most = bytes;
+    best = codecs_for(spec).back();
+  }
+  if (best.compressor == Compressor::kZstd) best.level = 1;
+  return best;
+}
+
+}  // namespace
+
+Ways ways_of(std::string_view policy, const Pipeline& pipeline, Cut from) {
+  check_offload_policy(policy);
+  Ways ways;
+  const auto add = [&](Cut cut, const Codec& codec, bool excerpt) {
+    ways.variants.push_back({cut, pipeline.cut_name(cut), codec, excerpt});
+  };
+  add(from, {}, false);
+  const Cut last = pipeline.last_cut();
+  if (policy == "none" || policy == "no-off" || last == from) return ways;
+  if (policy == "all-off") {
+    add(last, {}, false);
+    ways.always = true;
+    return ways;
+  }
+  if (policy == "resize-off") {
+    for (Cut cut = from + 1; cut <= last && ways.variants.size() < 2; ++cut)
+      if (fixed_bytes(pipeline, cut) > 0) add(cut, {}, false);
+    ways.always = ways.variants.size() > 1;
+    return ways;
+  }
+  ways.priced = true;
+  const bool ours = policy != "paper";
+  if (ours && from == 0) add(0, {}, true);
+  // A cut whose samples are all of one size is of no use behind another where they are no larger.
+  double least = kNever;
+  for (Cut cut = from + 1; cut <= last; ++cut) {
+    const double fixed = fixed_bytes(pipeline, cut);
+    if (fixed > 0 && fixed >= least) continue;
+    if (fixed > 0) least = fixed;
+    add(cut, {}, false);
+    if (ours)
+      if (const Codec codec = codec_for(pipeline, cut); !codec.is_none()) add(cut, codec, false);
+  }
+  return ways;
+}
+
+void Ways::write_to(wire::pb::Begin& begin) const {
+  for (const OffloadVariant& variant : variants) {
+    wire::pb::Way* const way = begin.add_ways();
+    way->set_cut(variant.cut);
+    way->set_codec(variant.codec.is_none() ? "" : cutwater::to_string(variant.codec));
+    way->set_excerpt(variant.excerpt);
+  }
+  begin.set_always(always);
+}
+
+Steering::Steering(Ways ways, const Machine& machine)
+    : ways_(std::move(ways)), machine_(machine), decide_at_(kFirst) {
+  if (!ways_.priced) {
+    decision_ = ways_.always ? "every sample is sent as " + to_string(ways_.variants.back())
+                             : "samples are sent as stored";
+    return;
+  }
+  // Until samples have told, a link that was named is taken for what bounds the job: it mostly
+  // does.
+  price_ = machine_.link_bytes_per_s ? 0 : kNever;
+  decision_ = "nothing is known yet";
+}
+
+void Steering::learn(const wire::pb::Reply& reply, std::size_t bytes, double seconds) {
+  if (reply.queued_s() > kBacklogged) {
+    constexpr double kFade = 0.98;
+    backlogged_bytes_ = kFade * backlogged_bytes_ + static_cast<double>(bytes);
+    backlogged_s_ = kFade * backlogged_s_ + seconds;
+  }
+  const auto ways = static_cast<int>(ways_.variants.size());
+  if (!ways_.priced || reply.way_bytes_size() != ways || reply.way_s_size() != ways) return;
+  std::vector<OffloadOption> row;
+  for (int way = 0; way < ways; ++way) {
+    const double weighs = reply.way_bytes(way), costs = reply.way_s(way);
+    row.push_back(std::isfinite(weighs) && std::isfinite(costs) && weighs >= 0 && costs >= 0
+                      ? OffloadOption{weighs, costs, 0}
+                      : kNoOption);
+  }
+  if (!std::isfinite(row[0].bytes)) return;
+  row[0].storage_s = 0;
+  rows_.push_back(std::move(row));
+  if (rows_.size() > kRemembered) rows_.pop_front();
+  if (++learned_ >= decide_at_) decide();
+}
+
+std::optional<double> Steering::link_rate() const {
+  if (machine_.link_bytes_per_s) return machine_.link_bytes_per_s;
+  constexpr double kEnough = 0.05;  // seconds
+  if (backlogged_s_ < kEnough) return std::nullopt;
+  return backlogged_bytes_ / backlogged_s_;
+}
+
+void Steering::decide() {
+  decide_at_ = learned_ + std::min(kBetween, learned_);
+  const std::optional<double> link = link_rate();
+  const auto samples = static_cast<double>(std::max<std::int64_t>(progress_.samples, 1));
+  const double compute_s = progress_.samples > 0 ? progress_.threads_worked / samples : 0;
+  const double consumer_s = std::max(progress_.seconds - progress_.consumer_waited, 0.0) / samples;
+
+  std::vector<OffloadOption> values;
+  for (const std::vector<OffloadOption>& row : rows_)
+    for (OffloadOption option : row) {
+      option.compute_s = compute_s;
+      values.push_back(option);
+    }
+  OffloadMachine machine;
+  machine.link_bytes_per_s = link.value_or(0);
+  machine.storage_threads = machine_.storage_threads;
+  machine.compute_threads = machine_.compute_threads;
+  if (progress_.samples > 0 && consumer_s > 0) machine.consumer_samples_per_s = 1 / consumer_s;
+  const OffloadDecision made = solve_offload({values, ways_.variants}, machine);
+  price_ = link ? made.prices.storage_s : kNever;
+
+  const auto rows = static_cast<double>(rows_.size());
+  char text[320];
+  std::snprintf(text, sizeof text,
+                "bound by %s as stored; a sample then takes %.2f ms of the link%s, %.2f of the "
+                "trainer's CPU, %.2f of the "
+                "consumer; sent so that %.2fx fewer bytes go over the link for %.2f ms of the "
+                "server's CPU each",
+                std::string(made.before.bound_by()).c_str(), 1e3 * made.before.network_s / rows,
+                link ? "" : " (which was never busy)", 1e3 * made.before.compute_s / rows,
+                1e3 * made.before.consumer_s / rows,
+                made.bytes_before / std::max(made.bytes_after, 1.0),
+                1e3 * made.after.storage_s / rows);
+  decision_ = text;
+}
+
+}  // namespace cutwater::remote
+
+namespace cutwater {
+
+void check_offload_policy(std::string_view name) {
+  if (std::ranges::find(remote::kPolicies, name) != std::end(remote::kPolicies)) return;
+  std::string there;
+  for (const std::string_view policy : remote::kPolicies)
+    there += (there.empty() ? "" : ", ") + std::string(policy);
+  throw Error(Code::kInvalidArgument, "there is no policy '" + std::string(name) +
+                                          "' for samples of a server; there are " + there);
+}
+
+}  // namespace cutwater

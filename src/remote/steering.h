@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steering: what the servers are asked to do before they send. Which ways a policy allows, and,
+// while the job runs, what a second of a server's CPU must save to be worth it: decided again and
+// again from what samples turned out to weigh and cost, how fast the link is, and how the trainer
+// gets on.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cutwater/offload.h"
+#include "cutwater/pipeline.h"
+#include "proto/messages.h"
+#include "source/fetcher.h"
+
+namespace cutwater::remote {
+
+// What a policy allows.
+struct Ways {
+  std::vector<OffloadVariant> variants;  // the first: as stored
+  bool always = false;                   // the last of them, whatever it weighs
+  bool priced = false;                   // which of them, is a matter of price
+
+  void write_to(wire::pb::Begin& begin) const;
+};
+// For samples that stand at `from`. Throws Error(kInvalidArgument) that lists the policies.
+Ways ways_of(std::string_view policy, const Pipeline& pipeline, Cut from);
+
+// One thread at a time.
+class Steering {
+ public:
+  struct Machine {
+    std::optional<double> link_bytes_per_s;  // unset: measured
+    double storage_threads = 0, compute_threads = 1;
+  };
+  Steering(Ways ways, const Machine& machine);
+
+  const Ways& ways() const { return ways_; }
+
+  // A sample has come: `bytes` in all, `seconds` after the one before it.
+  void learn(const wire::pb::Reply& reply, std::size_t bytes, double seconds);
+  void note(const Fetcher::Progress& progress) { progress_ = progress; }
+
+  // Wanted.price for what is asked next.
+  double price() const { return price_; }
+  const std::string& decision() const { return decision_; }  // in words
+
+ private:
+  void decide();
+  std::optional<double> link_rate() const;
+
+  const Ways ways_;
+  const Machine machine_;
+  std::deque<std::vector<OffloadOption>> rows_;  // of the last samples
+  Fetcher::Progress progress_;
+  double backlogged_bytes_ = 0, backlogged_s_ = 0;  // while answers waited for the wire; fading
+  std::int64_t learned_ = 0, decide_at_ = 0;
+  double price_ = 0;
+  std::string decision_;
+};
+
+}  // namespace cutwater::remote

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/data_sets.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cutwater::serve {
+namespace {
+
+using namespace wire;  // NOLINT: the messages of this file
+
+constexpr std::size_t kMostPipelineText = 64 << 10;
+constexpr std::size_t kMostBooks = 256;
+constexpr char kVersion[] = "1";
+
+[[noreturn]] void refuse(Code code, const std::string& why) { throw Error(code, why); }
+
+std::vector<Way> ways_of(const pb::Begin& begin, const Pipeline& pipeline, Cut from) {
+  if (begin.ways_size() < 1 || begin.ways_size() > kMostWays)
+    refuse(Code::kInvalidArgument, "between 1 and " + std::to_string(kMostWays) +
+                                       " ways to send a sample can be named, got " +
+                                       std::to_string(begin.ways_size()));
+  std::vector<Way> ways;
+  for (const pb::Way& asked : begin.ways()) {
+    if (asked.cut() < from || asked.cut() > pipeline.last_cut())
+      refuse(Code::kInvalidArgument, "there is no cut " + std::to_string(asked.cut()) +
+                                         " to send samples at; this " + "pipeline has cuts " +
+                                         std::to_string(from) + ".." +
+                                         std::to_string(pipeline.last_cut()));
+    ways.push_back({asked.cut(), asked.codec().empty() ? Codec{} : codec_named(asked.codec()),
+                    asked.excerpt()});
+    if (asked.excerpt() && asked.cut() != 0)
+      refuse(Code::kInvalidArgument,
+             "excerpts are of stored samples, at cut 0, not at cut " + std::to_string(asked.cut()));
+  }
+  if (ways[0] != Way{from, {}, false})
+    refuse(Code::kInvalidArgument, "the first way to send a sample must be as it is stored");
+  return ways;
+}
+
+}  // namespace
+
+DataSets::DataSets(std::vector<ServedData> data, const OpTable& ops, int makers)
+    : ops_(ops), makers_(makers) {
+  for (ServedData& one : data) {
+    Set set{std::move(one), {}, nullptr};
+    set.stamp = set.data.source->stamp();
+    const Pipeline nothing(ops);
+    auto plain = std::make_shared<Stream>(Stream{set.data.source, nothing});
+    plain->book = std::make_shared<WayBook>(nothing, std::vector<Way>(1));
+    set.plain = std::move(plain);
+    sets_.push_back(std::move(set));
+  }
+}
+
+const DataSets::Set& DataSets::named(const std::string& name) const {
+  if (name.empty() && sets_.size() == 1) return sets_[0];
+  const auto found = std::ranges::find(sets_, name, [](const Set& set) { return set.data.name; });
+  if (found != sets_.end()) return *found;
+  std::string there;
+  for (const Set& set : sets_) there += (there.empty() ? "'" : ", '") + set.data.name + "'";
+  refuse(Code::kNotFound, "this server has no data set '" + name + "'; it has " + there);
+}
+
+pb::DataSet DataSets::describe(const pb::DescribeRequest& request) const {
+  const Set& set = named(request.name());
+  const Source& source = *set.data.source;
+  pb::DataSet about;
+  about.set_name(set.data.name);
+  about.set_size(source.size());
+  about.set_has_labels(source.has_labels());
+  for (const std::string& name : source.classes()) about.add_classes(name);
+  about.set_identity(source.identity());
+  about.set_stamp(set.stamp);
+  about.set_cut(source.cut());
+  about.set_fingerprint(source.fingerprint());
+  about.set_pipeline(source.pipeline());
+  about.set_threads(makers_);
+  about.set_version(kVersion);
+  return about;
+}
+
+pb::Listing DataSets::list(const pb::ListRequest& request) const {
+  const Source& source = *named(request.name()).data.source;
+  if (request.first() < 0 || request.count() < 0)
+    refuse(Code::kInvalidArgument,
+           "a listing begins at sample 0 or later, got " + std::to_string(request.first()));
+  pb::Listing listing;
+  const std::int64_t count = std::min<std::int64_t>(request.count(), kMostListed);
+  const std::int64_t end =
+      request.first() < source.size() - count ? request.first() + count : source.size();
+  for (std::int64_t id = request.first(); id < end; ++id) {
+    listing.add_paths(source.path(id));
+    if (source.has_labels()) listing.add_labels(source.label(id));
+  }
+  return listing;
+}
+
+std::shared_ptr<const Stream> DataSets::plain(const std::string& name) const {
+  return named(name).plain;
+}
+
+std::shared_ptr<const Stream> DataSets::stream(const pb::Begin& begin) {
+  const Set& set = named(begin.name());
+  const std::shared_ptr<const Source>& source = set.data.source;
+  if (begin.identity() != source->identity())
+    refuse(Code::kStale,
+           "the data set '" + set.data.name +
+               "' is not the one that the trainer was told of: files were added or taken away; "
+               "open it again");
+  if (begin.pipeline().size() > kMostPipelineText)
+    refuse(Code::kInvalidArgument, "a pipeline of " + std::to_string(begin.pipeline().size()) +
+                                       " bytes of text is more than a server reads");
+  Pipeline pipeline(ops_);
+  try {
+    pipeline = Pipeline::parse(begin.pipeline(), ops_);
+  } catch (const Error& error) {
+    refuse(Code::kInvalidArgument,
+           "this server cannot run the trainer's pipeline: " + error.failure().reason +
+               "; install the same version of cutwater on both machines");
+  }
+  if (pipeline.fingerprint() != begin.fingerprint())
+    refuse(Code::kInvalidArgument,
+           "the same pipeline gives other bytes on this server: its fingerprint is " +
+               pipeline.fingerprint() + ", the trainer's " + begin.fingerprint() +
+               "; install the same version of cutwater on both machines");
+  auto stream =
+      std::make_shared<Stream>(Stream{source, pipeline, begin.seed(), nullptr, begin.always()});
+  stream->data = data_number(source->identity() + set.stamp);
+  std::vector<Way> ways = ways_of(begin, pipeline, source->cut());
+  if (begin.always() && ways.size() < 2)
+    refuse(Code::kInvalidArgument,
+           "there is no way besides 'as stored' that could be taken always");
+
+  std::string key = set.data.name + '\0' + begin.fingerprint();
+  for (const Way& way : ways)
+    key += '\0' + std::to_string(way.cut) + to_string(way.codec) + (way.excerpt ? "excerpt" : "");
+  MutexLock lock(mutex_);
+  if (books_.size() >= kMostBooks && !books_.contains(key)) books_.erase(books_.begin());
+  std::shared_ptr<WayBook>& book = books_[key];
+  if (!book) book = std::make_shared<WayBook>(pipeline, std::move(ways));
+  stream->book = book;
+  return stream;
+}
+
+void DataSets::check_id(const Stream& stream, std::int64_t id) {
+  if (id < 0 || id >= stream.source->size())
+    refuse(Code::kInvalidArgument, "there is no sample " + std::to_string(id) +
+                                       "; the data set has " +
+                                       std::to_string(stream.source->size()));
+}
+
+}  // namespace cutwater::serve

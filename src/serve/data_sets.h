@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data sets that a server has, by name, and the streams that trainers make of them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/mutex.h"
+#include "proto/messages.h"
+#include "serve/order.h"
+
+namespace cutwater::serve {
+
+struct ServedData {
+  std::string name;
+  std::shared_ptr<const Source> source;
+};
+
+// All throw Error that says in words why it refuses. Any thread.
+class DataSets {
+ public:
+  // REQUIRES: `ops` lives for ever.
+  DataSets(std::vector<ServedData> data, const OpTable& ops, int makers);
+
+  wire::pb::DataSet describe(const wire::pb::DescribeRequest& request) const;
+  wire::pb::Listing list(const wire::pb::ListRequest& request) const;
+  // Samples as they are stored, one way.
+  std::shared_ptr<const Stream> plain(const std::string& name) const;
+  std::shared_ptr<const Stream> stream(const wire::pb::Begin& begin);
+  // Throws unless there is such a sample.
+  static void check_id(const Stream& stream, std::int64_t id);
+
+ private:
+  struct Set {
+    ServedData data;
+    std::string stamp;
+    std::shared_ptr<const Stream> plain;
+  };
+  const Set& named(const std::string& name) const;
+
+  std::vector<Set> sets_;
+  const OpTable& ops_;
+  const int makers_;
+  Mutex mutex_;
+  // What was learned of ways, by data set, pipeline and ways; a bounded number of them.
+  std::map<std::string, std::shared_ptr<WayBook>> books_ CUTWATER_GUARDED_BY(mutex_);
+};
+
+}  // namespace cutwater::serve

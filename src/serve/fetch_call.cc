@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/fetch_call.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/caught.h"
+
+namespace cutwater::serve {
+namespace {
+
+namespace pb = wire::pb;
+
+float as_float(double value) { return static_cast<float>(value); }
+
+}  // namespace
+
+// An answer as it goes out; `queued_s` is how long it has waited for that.
+static pb::Reply message_of(const Answer& answer, double queued_s) {
+  pb::Reply reply;
+  reply.set_token(answer.token);
+  reply.set_way(static_cast<std::uint32_t>(answer.way));
+  reply.set_stored_bytes(static_cast<std::uint64_t>(answer.stored_bytes));
+  reply.set_storage_s(as_float(answer.seconds));
+  for (const Offer& offer : answer.offers) {
+    reply.add_way_bytes(as_float(offer.bytes));
+    reply.add_way_s(as_float(offer.seconds));
+  }
+  reply.set_queued_s(as_float(queued_s));
+  reply.set_ran_less(answer.ran_less);
+  if (!answer.form) *reply.mutable_failure() = wire::to_message(answer.form.failure());
+  return reply;
+}
+
+FetchCall::FetchCall(Service& service, grpc::GenericCallbackServerContext& context)
+    : service_(service),
+      context_(context),
+      client_(service.shop_, [this](Answer answer) { deliver(std::move(answer)); }) {}
+
+void FetchCall::start() {
+  MutexLock lock(mutex_);
+  read_on();
+}
+
+void FetchCall::OnReadDone(bool ok) {
+  std::optional<grpc::Status> refused;
+  bool room = false;
+  if (ok) {
+    try {
+      pb::FetchRequest request;
+      if (request_.Length() > wire::kMostRequestBytes || !wire::parse(request_, request))
+        throw Error(Code::kInvalidArgument, "what came is no request");
+      room = take(request);
+    } catch (...) {
+      refused = status_of(caught(-1, "serve"));
+    }
+  }
+  MutexLock lock(mutex_);
+  reading_ = false;
+  since_ = Clock::now();
+  if (!ok) no_more_orders_ = true;
+  if (refused)
+    end(std::move(*refused));
+  else if (ok && room)
+    read_on();
+  end_when_done();
+}
+
+bool FetchCall::take(const pb::FetchRequest& request) {
+  if (request.wanted_size() > wire::kMostWanted)
+    throw Error(Code::kInvalidArgument, "a request may name " + std::to_string(wire::kMostWanted) +
+                                            " samples at most, this one has " +
+                                            std::to_string(request.wanted_size()));
+  if (request.has_begin()) stream_ = service_.data_.stream(request.begin());
+  if (!stream_)
+    throw Error(Code::kInvalidArgument,
+                "the first message must say which stream of samples it is about");
+  std::vector<Order> orders;
+  for (const pb::Wanted& wanted : request.wanted()) {
+    DataSets::check_id(*stream_, wanted.id());
+    const double price = wanted.price() >= 0 ? wanted.price() : 0;  // not a number: any
+    orders.push_back({wanted.token(), wanted.id(), wanted.epoch(), price, stream_});
+  }
+  bool room = false;
+  {
+    MutexLock lock(mutex_);
+    begun_ = true;
+    ordered_ += request.wanted_size();
+    room = ordered_ < service_.options_.in_flight;
+  }
+  client_.order(std::move(orders));
+  return room;
+}
+
+void FetchCall::deliver(Answer answer) {
+  MutexLock lock(mutex_);
+  if (status_) return;
+  out_.push_back({std::move(answer), Clock::now()});
+  write_next();
+}
+
+void FetchCall::write_next() {
+  if (writing_ || status_ || out_.empty()) return;
+  const Waiting& next = out_.front();
+  pb::Reply reply =
+      message_of(next.answer, std::chrono::duration<double>(Clock::now() - next.since).count());
+  std::shared_ptr<const Buffer> form;
+  if (next.answer.form) form = const_cast<Waiting&>(next).answer.form.value();
+  writing_bytes_ = form ? form->size() : 0;
+  response_ = wire::reply_bytes(reply, std::move(form));
+  out_.pop_front();
+  writing_ = true;
+  since_ = Clock::now();
+  StartWrite(&response_);
+}
+
+void FetchCall::OnWriteDone(bool ok) {
+  std::size_t bytes = 0;
+  {
+    MutexLock lock(mutex_);
+    writing_ = false;
+    since_ = Clock::now();
+    response_.Clear();
+    bytes = std::exchange(writing_bytes_, 0);
+    --ordered_;
+    if (!ok) {
+      end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection was lost"));
+    } else {
+      write_next();
+      if (!reading_ && ordered_ < service_.options_.in_flight) read_on();
+    }
+    end_when_done();
+  }
+  client_.sent(bytes);
+}
+
+void FetchCall::read_on() {
+  if (reading_ || no_more_orders_ || draining_ || status_) return;
+  reading_ = true;
+  StartRead(&request_);
+}
+
+// Ends with this status as soon as nothing is being written.
+void FetchCall::end(grpc::Status status) {
+  if (!status_) status_ = std::move(status);
+  out_.clear();
+}
+
+void FetchCall::end_when_done() {
+  const bool all_sent = ordered_ == 0 && out_.empty();
+  if (!status_ && all_sent && no_more_orders_) status_ = grpc::Status::OK;
+  if (!status_ && all_sent && draining_)
+    status_ = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is going down");
+  if (!status_ || writing_ || finished_) return;
+  finished_ = true;
+  Finish(*status_);
+}
+
+void FetchCall::drain() {
+  MutexLock lock(mutex_);
+  draining_ = true;
+  end_when_done();
+}
+
+void FetchCall::end_if_idle(Clock::time_point now) {
+  MutexLock lock(mutex_);
+  const double idle = std::chrono::duration<double>(now - since_).count();
+  const bool late = !begun_ && idle > service_.options_.begin_within_s;
+  const bool stuck = writing_ && idle > service_.options_.taken_within_s;
+  if (status_ || (!late && !stuck)) return;
+  end(grpc::Status(
+      grpc::StatusCode::DEADLINE_EXCEEDED,
+      late ? "a call must begin with its stream of samples" : "no answer was taken for too long"));
+  if (stuck) context_.TryCancel();
+  end_when_done();
+}
+
+void FetchCall::OnCancel() {
+  MutexLock lock(mutex_);
+  end(grpc::Status(grpc::StatusCode::CANCELLED, "the trainer has left"));
+  end_when_done();
+}
+
+void FetchCall::OnDone() {
+  client_.leave();
+  service_.leave(this);  // destroys this
+}
+
+}  // namespace cutwater::serve

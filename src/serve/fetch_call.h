@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// FetchCall: one trainer's stream of orders and answers. Answers go out as they are made, in any
+// order.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "core/mutex.h"
+#include "serve/service.h"
+
+namespace cutwater::serve {
+
+// Lives until gRPC is done with it: the service holds it.
+class FetchCall final : public grpc::ServerGenericBidiReactor {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  FetchCall(Service& service, grpc::GenericCallbackServerContext& context);
+
+  void start();  // once the service holds it
+  void drain();
+  void end_if_idle(Clock::time_point now);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  struct Waiting {
+    Answer answer;
+    Clock::time_point since;
+  };
+
+  // Throws Error. True: there is room for more.
+  bool take(const wire::pb::FetchRequest& request);
+  void deliver(Answer answer);
+  void write_next() CUTWATER_REQUIRES(mutex_);
+  void read_on() CUTWATER_REQUIRES(mutex_);
+  void end(grpc::Status status) CUTWATER_REQUIRES(mutex_);
+  void end_when_done() CUTWATER_REQUIRES(mutex_);
+
+  Service& service_;
+  grpc::GenericCallbackServerContext& context_;
+  grpc::ByteBuffer request_, response_;
+  std::shared_ptr<const Stream> stream_;  // of the reading side alone
+
+  Mutex mutex_;
+  std::deque<Waiting> out_ CUTWATER_GUARDED_BY(mutex_);
+  int ordered_ CUTWATER_GUARDED_BY(mutex_) = 0;  // and not yet sent
+  std::size_t writing_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  bool begun_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool reading_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool writing_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool no_more_orders_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool draining_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool finished_ CUTWATER_GUARDED_BY(mutex_) = false;
+  std::optional<grpc::Status> status_ CUTWATER_GUARDED_BY(mutex_);      // set: it ends
+  Clock::time_point since_ CUTWATER_GUARDED_BY(mutex_) = Clock::now();  // of the last sign of life
+  Workshop::Client client_;  // last: nothing is delivered before all else is there
+};
+
+}  // namespace cutwater::serve

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trainer orders of a near-storage server, and what it gets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cutwater/cache.h"
+#include "cutwater/error.h"
+#include "cutwater/pipeline.h"
+#include "cutwater/source.h"
+#include "serve/ways.h"
+
+namespace cutwater::serve {
+
+// A stream of samples that a trainer makes. Immutable.
+struct Stream {
+  std::shared_ptr<const Source> source;
+  Pipeline pipeline;
+  std::uint64_t seed = 0;
+  std::shared_ptr<WayBook> book = nullptr;  // its first way is "as stored"
+  bool always = false;            // the last way, whatever it weighs
+  std::uint64_t data = 0;         // CacheKey::data
+};
+
+struct Order {
+  std::uint64_t token = 0;
+  SampleId id = 0;
+  std::uint32_t epoch = 0;
+  double price = 0;  // bytes that a second of CPU must save
+  std::shared_ptr<const Stream> stream;
+};
+
+struct Answer {
+  std::uint64_t token = 0;
+  std::size_t way = 0;
+  double stored_bytes = 0, seconds = 0;  // CPU, besides reading
+  std::vector<Offer> offers;             // as estimated; empty: there was nothing to choose
+  bool ran_less = false;                 // than the trainer asked for
+  Result<std::shared_ptr<const Buffer>> form = Failure{};
+};
+
+}  // namespace cutwater::serve

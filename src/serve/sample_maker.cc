@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/sample_maker.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/caught.h"
+#include "core/thread_clock.h"
+
+namespace cutwater::serve {
+namespace {
+
+double bytes_of(const Sample& sample) {
+  double bytes = 0;
+  for (const Field& field : sample.fields)
+    bytes += static_cast<double>(field.tensor.spec().bytes());
+  return bytes;
+}
+
+CacheKey key_of(const Draft& draft, const Way& way) {
+  const Stream& stream = *draft.order.stream;
+  return {stream.data, form_number(stream.pipeline.fingerprint(way.cut), way.codec), draft.order.id,
+          0};
+}
+
+}  // namespace
+
+SampleMaker::SampleMaker(MakerOptions options)
+    : options_(std::move(options)), pool_(BufferPool::create(options_.pool_bytes)) {}
+
+Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
+  Draft draft;
+  draft.order = std::move(order);
+  const Stream& stream = *draft.order.stream;
+  const ReadContext into(*pool_);
+  Result<Sample> read = stream.source->read(draft.order.id, into);
+  if (!read) {
+    Failure failure = std::move(read.failure());
+    failure.path = stream.source->path(draft.order.id);
+    return failure;
+  }
+  draft.stored = std::move(read).value();
+  const std::vector<Way>& ways = stream.book->ways();
+  if (!may_work || ways.size() < 2) return draft;
+
+  const double start = thread_seconds();
+  Result<Draws> draws = stream.pipeline.draw(*draft.stored, stream.seed, draft.order.epoch);
+  if (!draws) return draft;  // whoever gets it as it is will find out the same
+  draft.draws = std::move(draws).value();
+  draft.facts.stored_bytes = bytes_of(*draft.stored);
+  if (std::ranges::any_of(ways, &Way::excerpt))
+    draft.facts.excerpt_share = stream.pipeline.excerpt_share(*draft.stored, draft.draws);
+  stream.book->estimate(draft.facts, draft.offers);
+  draft.way = stream.always ? ways.size() - 1 : WayBook::best(draft.offers, draft.order.price);
+  if (!stream.always) draft.tries = stream.book->to_try();
+  draft.seconds = thread_seconds() - start;
+  return draft;
+} catch (...) {
+  return caught(order.id, "read");
+}
+
+Answer SampleMaker::finish(Draft draft) const {
+  const Stream& stream = *draft.order.stream;
+  Answer answer;
+  answer.token = draft.order.token;
+  answer.stored_bytes = bytes_of(*draft.stored);
+  answer.ran_less = draft.ran_less;
+  try {
+    const double start = thread_seconds();
+    std::optional<Form> form;
+    if (draft.way > 0) {
+      const Way& way = stream.book->ways()[draft.way];
+      form = cached(draft, way);
+      if (!form) {
+        const double begun = thread_seconds();
+        form = make(draft, way);
+        const double spent = thread_seconds() - begun;
+        if (form) {
+          stream.book->learn(draft.way, draft.facts, {static_cast<double>((*form)->size()), spent});
+          cache(draft, way, *form, spent);
+        }
+      }
+    }
+    const bool smaller = form && static_cast<double>((*form)->size()) < answer.stored_bytes;
+    if (form && (smaller || stream.always)) {
+      answer.way = draft.way;
+      answer.form = std::move(*form);
+    } else {
+      answer.form = write(*draft.stored, {});
+    }
+    try_others(draft);
+    answer.seconds = draft.seconds + thread_seconds() - start;
+    answer.offers = std::move(draft.offers);
+  } catch (...) {
+    answer.form = caught(draft.order.id, "serve");
+  }
+  return answer;
+}
+
+SampleMaker::Form SampleMaker::write(const Sample& sample, const Codec& codec) const {
+  const FormWriter writer(sample, codec, Checksum::kXxh3);
+  auto form = std::make_shared<Buffer>(pool_->allocate(writer.size()));
+  writer.write(form->span());
+  return form;
+}
+
+// Nothing: the sample is not to be had in this way.
+std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way& way) const try {
+  const Stream& stream = *draft.order.stream;
+  RunContext how;
+  how.pool = pool_;
+  how.reserve = [this](std::size_t bytes) {
+    if (bytes > options_.sample_bytes)
+      throw Error(Code::kBadSample, "takes more memory than a server gives it");
+  };
+  Sample stored = lent(const_cast<Sample&>(*draft.stored));
+  if (way.excerpt) {
+    const std::optional<Sample> excerpt = stream.pipeline.excerpt(stored, draft.draws, how);
+    if (!excerpt) return std::nullopt;
+    return write(*excerpt, way.codec);
+  }
+  const Cut from = stored.cut;
+  Result<Sample> made =
+      stream.pipeline.run(std::move(stored), from, way.cut, draft.draws, how);
+  if (!made) return std::nullopt;
+  return write(made.value(), way.codec);
+} catch (...) {  // out of memory
+  return std::nullopt;
+}
+
+std::optional<SampleMaker::Form> SampleMaker::cached(const Draft& draft, const Way& way) const {
+  if (!options_.cache || way.cut == 0 || !draft.order.stream->pipeline.stable(way.cut))
+    return std::nullopt;
+  const CacheValue value = options_.cache->get(key_of(draft, way));
+  if (!value) return std::nullopt;
+  auto form = std::make_shared<Buffer>(pool_->allocate(value.bytes().size()));
+  std::memcpy(form->data(), value.bytes().data(), value.bytes().size());
+  return form;
+}
+
+void SampleMaker::cache(const Draft& draft, const Way& way, const Form& form,
+                        double seconds) const {
+  if (!options_.cache || way.cut == 0 || !draft.order.stream->pipeline.stable(way.cut)) return;
+  options_.cache->put(key_of(draft, way), form->size(), seconds,
+                      [&](std::span<std::uint8_t> place) {
+                        std::memcpy(place.data(), form->data(), form->size());
+                      });
+}
+
+void SampleMaker::try_others(const Draft& draft) const {
+  WayBook& book = *draft.order.stream->book;
+  for (const std::size_t other : draft.tries) {
+    if (other == draft.way) continue;
+    const Way& way = book.ways()[other];
+    if (way.excerpt && draft.facts.excerpt_share >= 1) continue;
+    const double begun = thread_seconds();
+    const std::optional<Form> form = make(draft, way);
+    // What cannot be had of this sample may be of others; that it weighs as much as stored is no
+    // great lie.
+    const double bytes = form ? static_cast<double>((*form)->size()) : draft.facts.stored_bytes;
+    book.learn(other, draft.facts, {bytes, thread_seconds() - begun});
+  }
+}
+
+}  // namespace cutwater::serve

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// SampleMaker: one order, from the stored bytes to the form that is sent. Never throws what a
+// sample does: a sample that cannot be sent in the way that was chosen goes as it is stored, and
+// whoever gets it finds out why.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "serve/order.h"
+#include "variant/form.h"
+
+namespace cutwater::serve {
+
+struct MakerOptions {
+  std::size_t pool_bytes = std::size_t{256} << 20;    // kept for reuse
+  std::size_t sample_bytes = std::size_t{512} << 20;  // that work on one sample may take
+  std::shared_ptr<Cache> cache;                       // of stable forms; null: none
+};
+
+// An order that was begun: its bytes are read, and the best way is estimated.
+struct Draft {
+  Order order;
+  std::optional<Sample> stored;
+  Draws draws;
+  Facts facts;
+  std::vector<Offer> offers;
+  std::size_t way = 0;             // 0: as stored
+  std::vector<std::size_t> tries;  // other ways that are to be tried besides
+  double seconds = 0;              // spent, besides reading
+  bool ran_less = false;
+
+  bool has_work() const { return way > 0 || !tries.empty(); }
+  void leave_as_stored() {
+    way = 0;
+    tries.clear();
+    ran_less = true;
+  }
+
+  bool estimated() const { return !offers.empty() && std::isfinite(offers[way].bytes); }
+  double saving() const { return estimated() ? offers[0].bytes - offers[way].bytes : 0; }
+  double cost() const { return estimated() ? offers[way].seconds : 0; }
+};
+
+// Any thread.
+class SampleMaker {
+ public:
+  explicit SampleMaker(MakerOptions options);
+
+  // The failure is the answer where the sample cannot be read. `may_work`: whether ops may run at
+  // all.
+  Result<Draft> begin(Order order, bool may_work) const;
+  // In the draft's way, or as stored.
+  Answer finish(Draft draft) const;
+
+ private:
+  using Form = std::shared_ptr<const Buffer>;
+
+  Form write(const Sample& sample, const Codec& codec) const;
+  std::optional<Form> make(const Draft& draft, const Way& way) const;
+  std::optional<Form> cached(const Draft& draft, const Way& way) const;
+  void cache(const Draft& draft, const Way& way, const Form& form, double seconds) const;
+  void try_others(const Draft& draft) const;
+
+  const MakerOptions options_;
+  const std::shared_ptr<BufferPool> pool_;
+};
+
+}  // namespace cutwater::serve

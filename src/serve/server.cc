@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/server.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "serve/metrics.h"
+
+namespace cutwater::serve {
+namespace {
+
+// Memory that gRPC may use for its own buffers, over all connections.
+constexpr std::size_t kTransportBytes = std::size_t{256} << 20;
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
+
+bool is_loopback(const std::string& host) {
+  in_addr v4{};
+  in6_addr v6{};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
+  return host == "localhost";
+}
+
+void check(const ServerOptions& options) {
+  const Address address = parse_address(options.listen);
+  if (options.tls_cert.empty() != options.tls_key.empty())
+    refuse("--tls-cert and --tls-key go together: a certificate is of no use without its key");
+  if (!address.loopback && (options.tls_cert.empty() || options.service.token.empty()))
+    refuse("--listen " + options.listen +
+           " can be reached from other machines, which needs --tls-cert, --tls-key and "
+           "--token-file; listen to "
+           "127.0.0.1 for this machine alone");
+  if (options.data.empty()) refuse("--data: there is nothing to serve");
+}
+
+}  // namespace
+
+Address parse_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  Address address;
+  const char* const end = text.data() + text.size();
+  const char* const digits = colon == std::string::npos ? end : text.data() + colon + 1;
+  const auto read = std::from_chars(digits, end, address.port);
+  if (digits == end || read.ec != std::errc{} || read.ptr != end || address.port < 0 ||
+      address.port > 65535)
+    refuse("--listen must be HOST:PORT, as in 127.0.0.1:7070, got '" + text + "'");
+  address.host = text.substr(0, colon);
+  if (address.host.starts_with('[') && address.host.ends_with(']'))
+    address.host = address.host.substr(1, address.host.size() - 2);
+  if (address.host.empty())
+    refuse("--listen must name a host, as in 127.0.0.1:7070, got '" + text + "'");
+  address.loopback = is_loopback(address.host);
+  return address;
+}
+
+struct Server::Impl {
+  Impl(ServerOptions given, const OpTable& ops)
+      : options(std::move(given)),
+        shop(options.workshop),
+        data(options.data, ops, options.workshop.makers),
+        service(data, shop, options.service),
+        stop_event(eventfd(0, EFD_CLOEXEC)) {
+    if (stop_event < 0) throw Error(Code::kIo, "no descriptor is left for an event");
+  }
+  ~Impl() { close(stop_event); }
+
+  const ServerOptions options;
+  Workshop shop;
+  DataSets data;
+  Service service;
+  std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<grpc::Server> server;
+  std::string address;
+  int stop_event;
+};
+
+Server::Server(ServerOptions options, const OpTable& ops) {
+  check(options);
+  impl_ = std::make_unique<Impl>(std::move(options), ops);
+  Impl& my = *impl_;
+  const Address asked = parse_address(my.options.listen);
+
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (!my.options.tls_cert.empty()) {
+    grpc::SslServerCredentialsOptions tls;
+    tls.pem_key_cert_pairs.push_back({my.options.tls_key, my.options.tls_cert});
+    credentials = grpc::SslServerCredentials(tls);
+  }
+  int port = 0;
+  builder.AddListeningPort(my.options.listen, credentials, &port);
+  builder.RegisterCallbackGenericService(&my.service);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(wire::kMostRequestBytes));
+  builder.SetMaxSendMessageSize(static_cast<int>(wire::kMostReplyBytes));
+  builder.SetResourceQuota(grpc::ResourceQuota("cutwater").Resize(kTransportBytes));
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1'000);
+  my.server = builder.BuildAndStart();
+  if (!my.server || port == 0)
+    throw Error(Code::kUnavailable,
+                "cannot listen to " + my.options.listen +
+                    ": the port is in use, or the address is not of this machine, or the "
+                    "certificate and its key do not fit");
+  my.address = my.options.listen.substr(0, my.options.listen.rfind(':') + 1) + std::to_string(port);
+  if (my.options.metrics_port)
+    my.metrics = std::make_unique<Metrics>(asked.host, *my.options.metrics_port, my.shop);
+}
+
+Server::~Server() {
+  stop();
+  run();
+}
+
+std::string Server::address() const { return impl_->address; }
+
+std::optional<int> Server::metrics_port() const {
+  return impl_->metrics ? std::optional(impl_->metrics->port()) : std::nullopt;
+}
+
+WorkshopStats Server::stats() const { return impl_->shop.stats(); }
+
+void Server::run() {
+  Impl& my = *impl_;
+  if (!my.server) return;
+  pollfd wait{my.stop_event, POLLIN, 0};
+  constexpr int kSecond = 1000;
+  while (poll(&wait, 1, kSecond) <= 0) my.service.end_idle_calls();
+  my.options.log("going down: what was ordered is sent first");
+  if (grpc::HealthCheckServiceInterface* const health = my.server->GetHealthCheckService())
+    health->Shutdown();
+  my.service.drain();
+  my.server->Shutdown(
+      std::chrono::system_clock::now() +
+      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * my.options.drain_seconds)));
+  my.server.reset();
+}
+
+void Server::stop() {
+  const std::uint64_t one = 1;
+  (void)!write(impl_->stop_event, &one, sizeof one);
+}
+
+}  // namespace cutwater::serve

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The methods of cutwater.proto, by name, on plain bytes: a sample's bytes go from the workshop to
+// the socket without passing through a message.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/mutex.h"
+#include "serve/data_sets.h"
+#include "serve/workshop.h"
+
+namespace cutwater::serve {
+
+class FetchCall;
+
+struct ServiceOptions {
+  std::string token;            // that clients must show; empty: none
+  int in_flight = 256;          // samples that a client may have ordered and not yet got
+  double begin_within_s = 10;   // a Fetch that has not begun by then is ended
+  double taken_within_s = 120;  // a client that takes no answer for so long is gone
+};
+
+class Service final : public grpc::CallbackGenericService {
+ public:
+  // REQUIRES: both outlive the server that this is registered with.
+  Service(DataSets& data, Workshop& shop, ServiceOptions options);
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override;
+
+  // Calls end when what was ordered is sent; nothing new is taken.
+  void drain();
+  // Ends calls of clients that do nothing for too long. To be called about once a second.
+  void end_idle_calls();
+
+ private:
+  friend class FetchCall;
+  void enter(std::shared_ptr<FetchCall> call);
+  void leave(const FetchCall* call);
+  grpc::Status check(const grpc::GenericCallbackServerContext& context) const;
+
+  DataSets& data_;
+  Workshop& shop_;
+  const ServiceOptions options_;
+  Mutex mutex_;
+  std::set<std::shared_ptr<FetchCall>> calls_ CUTWATER_GUARDED_BY(mutex_);
+  bool draining_ CUTWATER_GUARDED_BY(mutex_) = false;
+};
+
+grpc::Status status_of(const Failure& failure);
+
+}  // namespace cutwater::serve

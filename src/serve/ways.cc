@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/ways.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace cutwater::serve {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kTrials = 2;           // before a way's offers count
+constexpr std::int64_t kMemory = 256;         // samples that an estimate is made of, at most
+constexpr std::uint64_t kBetweenTrials = 64;  // samples, of ways that are known already
+
+double fixed_bytes(const Pipeline& pipeline, Cut cut) {
+  double bytes = 0;
+  for (const auto& [name, spec] : pipeline.fields_at(cut)) {
+    if (!spec.shape.known()) return 0;
+    bytes += static_cast<double>(spec.bytes());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+WayBook::WayBook(const Pipeline& pipeline, std::vector<Way> ways)
+    : ways_(std::move(ways)), known_(ways_.size()) {
+  for (const Way& way : ways_)
+    fixed_bytes_.push_back(way.cut == 0 ? 0 : fixed_bytes(pipeline, way.cut));
+}
+
+// What a way's weight goes with.
+double WayBook::unit(std::size_t way, const Facts& facts) const {
+  if (ways_[way].excerpt) return facts.stored_bytes * facts.excerpt_share;
+  return fixed_bytes_[way] > 0 ? fixed_bytes_[way] : facts.stored_bytes;
+}
+
+void WayBook::estimate(const Facts& facts, std::vector<Offer>& offers) const {
+  offers.assign(ways_.size(), {kNever, kNever});
+  offers[0] = {facts.stored_bytes, 0};
+  MutexLock lock(mutex_);
+  for (std::size_t way = 1; way < ways_.size(); ++way) {
+    const Known& known = known_[way];
+    if (known.tried < kTrials || (ways_[way].excerpt && facts.excerpt_share >= 1)) continue;
+    offers[way] = {known.bytes * unit(way, facts), known.seconds * facts.stored_bytes};
+  }
+}
+
+std::size_t WayBook::best(const std::vector<Offer>& offers, double price) {
+  std::size_t best = 0;
+  double most = 0;
+  for (std::size_t way = 1; way < offers.size(); ++way) {
+    const double gain = offers[0].bytes - offers[way].bytes - price * offers[way].seconds;
+    if (gain > most) {
+      most = gain;
+      best = way;
+    }
+  }
+  return best;
+}
+
+void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was) {
+  const double weight = unit(way, facts);
+  if (weight <= 0 || facts.stored_bytes <= 0) return;
+  MutexLock lock(mutex_);
+  Known& known = known_[way];
+  ++known.tried;
+  const auto share = 1 / static_cast<double>(std::min(known.tried, kMemory));
+  known.bytes += (was.bytes / weight - known.bytes) * share;
+  known.seconds += (was.seconds / facts.stored_bytes - known.seconds) * share;
+}
+
+std::vector<std::size_t> WayBook::to_try() {
+  std::vector<std::size_t> ways;
+  MutexLock lock(mutex_);
+  for (std::size_t way = 1; way < known_.size(); ++way)
+    if (known_[way].tried < kTrials) ways.push_back(way);
+  if (!ways.empty() || known_.size() < 2 || ++asked_ % kBetweenTrials != 0) return ways;
+  const auto least =
+      std::min_element(known_.begin() + 1, known_.end(),
+                       [](const Known& a, const Known& b) { return a.tried < b.tried; });
+  ways.push_back(static_cast<std::size_t>(least - known_.begin()));
+  return ways;
+}
+
+}  // namespace cutwater::serve

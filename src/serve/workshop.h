@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workshop: the server's threads and who they work for. Readers bring stored bytes and choose a
+// way; makers run ops.
+//
+// The makers' time goes to whoever saves most bytes with a second of it, whosever sample that is;
+// but each client has a floor, a share of the time that others cannot take. What would wait too
+// long goes as it is stored: a trainer's wish is advice, and a slow answer is worse than a large
+// one.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/mutex.h"
+#include "serve/sample_maker.h"
+
+namespace cutwater::serve {
+
+struct WorkshopOptions {
+  int readers = 4;
+  int makers = 1;                             // 0: everything goes as it is stored
+  std::size_t memory = std::size_t{1} << 30;  // read or made and not yet sent, of all clients
+  std::size_t client_memory = std::size_t{128} << 20;  // of one; but always one sample
+  double floor = 0.5;                                  // of an equal share of the makers' time
+  double backlog_seconds = 0.1;                        // that work may wait for each maker
+  MakerOptions maker;
+};
+
+struct WorkshopStats {
+  std::int64_t answers = 0, ran_less = 0, failures = 0;
+  double stored_bytes = 0, sent_bytes = 0, maker_seconds = 0, reader_seconds = 0;
+  std::int64_t clients = 0, waiting = 0;  // orders
+  std::size_t bytes_held = 0;
+};
+
+class Workshop {
+ public:
+  explicit Workshop(WorkshopOptions options);
+  ~Workshop();  // orders that were not begun are dropped
+  Workshop(const Workshop&) = delete;
+  Workshop& operator=(const Workshop&) = delete;
+
+  // One who orders. Any thread; `deliver` is called from the workshop's threads.
+  class Client {
+   public:
+    using Deliver = std::function<void(Answer answer)>;
+    // REQUIRES: the workshop outlives this.
+    Client(Workshop& shop, Deliver deliver);
+    ~Client();
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    void order(std::vector<Order> orders);
+    // So many bytes of answers have left.
+    void sent(std::size_t bytes);
+    // Orders that were not begun are dropped, and nothing is delivered any more once this returns.
+    void leave();
+
+    double maker_seconds() const;  // that went to this client
+
+   private:
+    friend class Workshop;
+    struct State;
+    Workshop& shop_;
+    const std::shared_ptr<State> state_;
+  };
+
+  WorkshopStats stats() const;
+
+ private:
+  using ClientState = std::shared_ptr<Client::State>;
+  struct Job {
+    ClientState client;
+    Draft draft;
+  };
+
+  void read_loop();
+  void make_loop();
+  bool take_order(ClientState& client, Order& order) CUTWATER_REQUIRES(mutex_);
+  std::list<Job>::iterator best_job() CUTWATER_REQUIRES(mutex_);
+  std::list<Job>::iterator least_job() CUTWATER_REQUIRES(mutex_);
+  bool below_floor(const Client::State& client) const CUTWATER_REQUIRES(mutex_);
+  void offer(Job job);
+  void answer(const ClientState& client, Draft draft);
+  void deliver(const ClientState& client, Answer answer);
+  void charge(Client::State& client, double seconds) CUTWATER_REQUIRES(mutex_);
+
+  const WorkshopOptions options_;
+  const SampleMaker maker_;
+  mutable Mutex mutex_;
+  Condition orders_changed_, jobs_changed_;
+  bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
+  std::vector<ClientState> clients_ CUTWATER_GUARDED_BY(mutex_);
+  std::size_t next_client_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  std::list<Job> jobs_ CUTWATER_GUARDED_BY(mutex_);
+  double backlog_ CUTWATER_GUARDED_BY(mutex_) = 0;  // estimated seconds of jobs_
+  WorkshopStats stats_ CUTWATER_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace cutwater::serve
