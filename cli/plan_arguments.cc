@@ -33,9 +33,10 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
                   "seneca: at which misses are read, such as 250MB/s (default: the profile's)");
   verb.add_option("--cache-rate", arguments.cache_rate,
                   "seneca: to and from the cache, such as 10Gb/s (default: no bound)");
-  verb.add_option("--link,--link-rate", arguments.link_rate,
-                  "seneca: of storage and cache together; sophon and the like: from storage to here, "
-                  "such as 500Mb/s (default: no bound)");
+  verb.add_option(
+      "--link,--link-rate", arguments.link_rate,
+      "seneca: of storage and cache together; sophon and the like: from storage to here, "
+      "such as 500Mb/s (default: no bound)");
   verb.add_option("--storage-threads", arguments.storage_threads,
                   "sophon and the like: threads of the server; 0: none (default: as profiled)")
       ->check(CLI::Range(0, kMostThreads));
@@ -67,11 +68,10 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
 }
 
 void check_no_plan_arguments(const CLI::App& verb) {
-  for (const char* name :
-       {"--policy", "--epochs", "--disk", "--memory", "--threads", "--consumer", "--page-cache",
-        "--price-disk", "--price-core-hour", "--months", "--jobs", "--same-seed", "--split",
-        "--storage-rate", "--cache-rate", "--link", "--window", "--storage-threads",
-        "--storage-speed"})
+  for (const char* name : {"--policy", "--epochs", "--disk", "--memory", "--threads", "--consumer",
+                           "--page-cache", "--price-disk", "--price-core-hour", "--months",
+                           "--jobs", "--same-seed", "--split", "--storage-rate", "--cache-rate",
+                           "--link", "--window", "--storage-threads", "--storage-speed"})
     if (verb.count(name) > 0)
       throw Error(Code::kInvalidArgument,
                   std::string(name) + " goes with a profile; a plan is made already");

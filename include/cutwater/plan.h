@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan: which cut to prepare once, in which codec and where; what to keep in a cache that jobs
-// share; or what a server near the storage does. Decided from a profile alone. Pure: the same profile and options give the same plan,
-// anywhere. docs/plan.md explains the model.
+// share; or what a server near the storage does. Decided from a profile alone. Pure: the same
+// profile and options give the same plan, anywhere. docs/plan.md explains the model.
 #pragma once
 
 #include <cstdint>
@@ -130,7 +130,7 @@ struct Strategy {
   std::optional<std::int64_t> break_even_epochs = {};
 
   bool feasible = true;
-  std::string why_not;  // "needs 340 GB of disk, 100 GB given"
+  std::string why_not;                         // "needs 340 GB of disk, 100 GB given"
   std::optional<OffloadOutcome> offload = {};  // with a policy of offload
 
   bool operator==(const Strategy&) const = default;
@@ -213,8 +213,8 @@ struct OffloadTraffic {
 
 // Of a policy of offload, besides what its strategies say.
 struct OffloadPlan {
-  OffloadPrices prices;       // of kSophon, whatever the policy
-  double least_epoch_s = 0;   // that any choice could have
+  OffloadPrices prices;      // of kSophon, whatever the policy
+  double least_epoch_s = 0;  // that any choice could have
   std::vector<OffloadTraffic> by_threads;
 
   bool operator==(const OffloadPlan&) const = default;
@@ -231,8 +231,8 @@ struct Plan {
   std::vector<WhatIf> what_if;
   std::optional<CachePlan> cache = {};      // with Policy::kSeneca
   std::optional<OffloadPlan> offload = {};  // with Policy::kSophon to kPaper
-  std::vector<std::string> reason;      // sentences
-  std::vector<std::string> notes;       // what the prediction does not know
+  std::vector<std::string> reason;          // sentences
+  std::vector<std::string> notes;           // what the prediction does not know
 
   bool operator==(const Plan&) const = default;
 };
@@ -240,9 +240,9 @@ struct Plan {
 // The strategy that finishes all epochs soonest (with prices: cheapest) within disk and memory;
 // within one percent of it, the simplest. With kSeneca, the split that gives all jobs together the
 // most samples per second: `choice` has its largest form, `cache` all of it. With a policy of
-// offload, `choice` is that policy and the others are `alternatives`, the shortest epoch first. Throws
-// Error(kInvalidArgument) for options that make no sense and for a profile whose columns do not fit
-// together.
+// offload, `choice` is that policy and the others are `alternatives`, the shortest epoch first.
+// Throws Error(kInvalidArgument) for options that make no sense and for a profile whose columns do
+// not fit together.
 Plan make_plan(const Profile& profile, const PlanOptions& options = {});
 
 // "store at 'resize', zstd:1, in the page cache"

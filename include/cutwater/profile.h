@@ -18,8 +18,8 @@ namespace cutwater {
 
 // All columns have one value per profiled sample, in the order of Profile::ids; seconds are those
 // of one thread while all threads of the profile work. In a profile that a loader collected, times
-// of several ops are the sums of op_s: an upper bound of what fused ones take; fresh cuts have neither
-// finish_s nor variants there, and nothing is known of excerpts.
+// of several ops are the sums of op_s: an upper bound of what fused ones take; fresh cuts have
+// neither finish_s nor variants there, and nothing is known of excerpts.
 struct VariantProfile {
   Codec codec;
   std::vector<double> bytes, encode_s, decode_s;  // zero seconds for "none"
