@@ -9,6 +9,7 @@ const totalAt = (s, epochs) => s.build_s + s.first_epoch_s + (epochs - 1) * s.ep
 const isChoice = (s) => s === plan.choice;
 
 function words(s) {
+  if (s.offload) return `Near the storage, by policy ${s.offload.policy}: ${size(s.offload.bytes)} an epoch`;
   if (s.place === "none") return s.cache === "page" ? "Unprepared, source in the page cache" : "Unprepared, source from disk";
   const codec = s.codec === "none" ? "uncompressed" : s.codec;
   if (s.place === "memory") return `Memory cache at ${s.cut_name}, ${codec}`;
@@ -41,16 +42,21 @@ function mark(s, x, y, r = 5) {
   return svg("circle", {cx: x, cy: y, r, fill: hollow ? "var(--card)" : color, stroke: color, "stroke-width": hollow ? 2 : 0, class: "point"});
 }
 
+// Samples are kept at this cut, or some leave the storage there.
+const chosenCut = (cut) => (plan.choice.offload ? plan.choice.offload.shares.some((share) => share.cut === cut.cut) : plan.choice.place !== "none" && cut.cut === plan.choice.cut);
+const budgetWords = ({threads, memory_bytes, disk_bytes, storage_threads, link_bytes_per_s}) =>
+  plan.offload
+    ? `${threads} threads here and ${storage_threads} near the storage, ${link_bytes_per_s === null ? "any link" : `a link of ${rate(link_bytes_per_s)}`}`
+    : `${threads} threads${memory_bytes === null ? "" : `, ${size(memory_bytes)} of memory`}${disk_bytes === null ? "" : `, ${size(disk_bytes)} of disk`}`;
+
 function drawChoice() {
   const s = plan.choice;
   document.title = `${words(s)} · Cutwater report`;
   const article = s.place === "none" ? "" : "a ";
-  at("headline").textContent = `Best for ${epochsWord(plan.epochs)}: ${article}${words(s).replace(/^[A-Z]/, (c) => c.toLowerCase())}`;
+  at("headline").textContent = s.offload ? words(s) : `Best for ${epochsWord(plan.epochs)}: ${article}${words(s).replace(/^[A-Z]/, (c) => c.toLowerCase())}`;
   at("about").append(
     `${plan.data ? `${plan.data}: ` : ""}${plan.samples.toLocaleString("en")} samples, `, element("code", {}, plan.pipeline),
-    `. Predicted${profile ? ` from a profile of ${profile.profiled} samples` : ""}, for ${plan.budget.threads} threads` +
-      `${plan.budget.memory_bytes === null ? "" : `, ${size(plan.budget.memory_bytes)} of memory`}` +
-      `${plan.budget.disk_bytes === null ? "" : `, ${size(plan.budget.disk_bytes)} of disk`}.`);
+    `. Predicted${profile ? ` from a profile of ${profile.profiled} samples` : ""}, for ${budgetWords(plan.budget)}.`);
   const figures = [["in all", duration(s.total_s)]];
   if (s.money !== undefined) figures.push(["money", number(s.money)]);
   if (s.build_s > 0) figures.push(["to build", duration(s.build_s)]);
@@ -70,7 +76,7 @@ function drawPipeline() {
   chart.style.maxWidth = `${width * 1.25}px`;
   chart.style.minWidth = `${width * 0.72}px`;
   cuts.forEach((cut, k) => {
-    const x = 2 + k * (box + gap), chosen = plan.choice.place !== "none" && cut.cut === plan.choice.cut;
+    const x = 2 + k * (box + gap), chosen = chosenCut(cut);
     if (k > 0) {
       const end = x - 4, start = x - gap + 3, y = top + 29, frontier = cuts[k - 1].stable && !cut.stable;
       chart.append(svg("path", {d: `M${start} ${y}H${end}m-6 -4l6 4l-6 4`, stroke: "var(--muted)", fill: "none", "stroke-width": 1.4}));
@@ -80,7 +86,7 @@ function drawPipeline() {
     tipped(shape, `${cut.name}: ${size(cut.bytes)} a sample\n${cut.stable ? `stable: the same in every epoch\n${duration(cut.finish_s)} from here to the end` : "fresh: drawn anew in every epoch"}`);
     chart.append(shape, label(x + box / 2, top + 25, short(cut.name, 14), {"text-anchor": "middle", class: "strong", "pointer-events": "none"}));
     chart.append(label(x + box / 2, top + 44, size(cut.bytes), {"text-anchor": "middle", class: "small", "pointer-events": "none"}));
-    if (chosen) chart.append(label(x + box / 2, top + 76, `${plan.choice.place === "store" ? "store" : "cache"} here`, {"text-anchor": "middle", style: "fill: var(--best); font-weight: 650"}));
+    if (chosen) chart.append(label(x + box / 2, top + 76, `${plan.offload ? "sent from" : plan.choice.place === "store" ? "store" : "cache"} here`, {"text-anchor": "middle", style: "fill: var(--best); font-weight: 650"}));
     const next = cuts[k + 1];
     if (cut.stable && (!next || !next.stable)) {
       const line = next ? x + box + gap - 14 : x + box + 1;
@@ -96,17 +102,16 @@ function drawCuts() {
   const ops = [["the op before it, alone", "var(--bar)"], ["the rest, from here to the end", "var(--bar-2)"]];
   const kinds = [["as it is", "var(--bar)"], ["in its smallest codec", "var(--bar-2)"]];
   const smallest = (cut) => cut.variants.reduce((a, b) => (b.bytes < a.bytes ? b : a), {codec: "none", bytes: cut.bytes});
-  const chosen = (cut) => plan.choice.place !== "none" && cut.cut === plan.choice.cut;
   at("bytes").append(bars("Bytes of a sample at each cut", kinds, profile.cuts.map((cut) => {
     const drawn = [{value: cut.bytes, text: size(cut.bytes), fill: "var(--bar)", tip: `${cut.name}: ${size(cut.bytes)}`}];
     const least = smallest(cut);
     if (least.codec !== "none") drawn.push({value: least.bytes, text: `${size(least.bytes)}, ${least.codec}`, fill: "var(--bar-2)", tip: `${cut.name} in ${least.codec}: ${size(least.bytes)}`});
-    return {name: cut.name, strong: chosen(cut), bars: drawn};
+    return {name: cut.name, strong: chosenCut(cut), bars: drawn};
   })));
   at("seconds").append(bars("Time of a sample at each cut, one thread", ops, profile.cuts.map((cut) => {
     const drawn = cut.cut > 0 ? [{value: cut.op_s, text: duration(cut.op_s), fill: "var(--bar)", tip: `the op before ${cut.name}, alone: ${duration(cut.op_s)}`}] : [];
     if (cut.finish_s !== null) drawn.push({value: cut.finish_s, text: duration(cut.finish_s), fill: "var(--bar-2)", tip: `from ${cut.name} to the end, as the engine runs it: ${duration(cut.finish_s)}`});
-    return {name: cut.name, strong: chosen(cut), bars: drawn};
+    return {name: cut.name, strong: chosenCut(cut), bars: drawn};
   })));
   const rows = profile.cuts.flatMap((cut) => (cut.variants.length ? cut.variants : [{codec: "none", bytes: cut.bytes, encode_s: 0, decode_s: 0}]).map((variant) => ({cut, variant})));
   at("cuts").append(table([

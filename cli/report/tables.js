@@ -79,6 +79,9 @@ function drawTables() {
   at("refused").hidden = plan.refused.length === 0;
   at("refused").firstElementChild.textContent = `${plan.refused.length} codecs refused`;
   at("refused-list").append(table([{name: "cut", of: (r) => r.cut_name}, {name: "codec", of: (r) => r.codec}, {name: "why", text: true, of: (r) => r.why}], plan.refused));
+}
+
+function drawWhatIf() {
   at("what-if").append(table([
     {name: "circumstances", of: (w) => w.when},
     {name: "best then", text: true, of: (w) => (w.differs ? w.choice : "the same")},
@@ -87,7 +90,7 @@ function drawTables() {
 }
 
 function drawResources() {
-  const names = {cpu: "threads", memory: "memory budget", disk: "disk budget"};
+  const names = {cpu: "threads", storage_cpu: "storage threads", network: "link", memory: "memory budget", disk: "disk budget"};
   for (const [name, {use, price}] of Object.entries(plan.resources)) {
     if (use === 0 && !(price > 0)) continue;
     const space = name === "memory" || name === "disk";
@@ -122,9 +125,15 @@ function drawMachine() {
 }
 
 drawChoice();
-drawPlane();
-drawEpochs();
-drawTables();
+if (plan.offload) {
+  drawOffload();
+} else {
+  drawPlane();
+  drawEpochs();
+  drawTables();
+}
+document.querySelectorAll(plan.offload ? ".of-strategies" : ".of-offload").forEach((part) => part.remove());
+drawWhatIf();
 drawResources();
 if (profile) {
   drawPipeline();

@@ -68,9 +68,7 @@ def _rate(name: str, value: float | str | None) -> float | None:
 def plan(
     profile: Profile | PathLike,
     *,
-    policy: Literal[
-        "auto", "none", "presto", "seneca", "sophon", "no-off", "all-off", "resize-off", "paper"
-    ] = "auto",
+    policy: Literal["auto", "none", "presto", "seneca", "sophon", "no-off", "all-off", "resize-off", "paper"] = "auto",
     epochs: int = 10,
     cache: int | str | None = None,
     disk: int | str | None = None,

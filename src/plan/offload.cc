@@ -138,13 +138,12 @@ class Solver {
 
   // Among the prices at which an optimum can lie are those of the steps where the walks ended.
   double least_epoch_s(const std::vector<Walk>& walks) const {
-    double least =
-        std::max(model_.least_epoch_s({1, 0, 0}), model_.least_epoch_s({0, 0, 1}));
+    double least = std::max(model_.least_epoch_s({1, 0, 0}), model_.least_epoch_s({0, 0, 1}));
     for (const Walk& walk : walks)
       for (const double price : {walk.prices.storage_s, walk.next_price})
         if (price < kNever)
-          least = std::max(
-              least, model_.least_epoch_s({walk.prices.byte, price, walk.prices.compute_s}));
+          least = std::max(least,
+                           model_.least_epoch_s({walk.prices.byte, price, walk.prices.compute_s}));
     return least;
   }
 
@@ -169,8 +168,8 @@ void check(const OffloadTable& table, const OffloadMachine& machine, double weig
   for (std::size_t i = 0; i < table.values.size(); ++i) {
     const OffloadOption& o = table.values[i];
     const bool raw = i % options == 0;
-    if ((exists(o) || raw) && !(is_measure(o.bytes) && is_measure(o.storage_s) &&
-                                is_measure(o.compute_s)))
+    if ((exists(o) || raw) &&
+        !(is_measure(o.bytes) && is_measure(o.storage_s) && is_measure(o.compute_s)))
       refuse("sample " + std::to_string(i / options) + " has no sound figures for option '" +
              to_string(table.variants[i % options]) + "'");
   }
@@ -194,8 +193,9 @@ void check(const OffloadTable& table, const OffloadMachine& machine, double weig
 }  // namespace
 
 std::string to_string(const OffloadVariant& variant) {
-  const std::string base =
-      variant.excerpt ? "excerpt" : variant.cut == 0 ? "raw" : variant.cut_name;
+  const std::string base = variant.excerpt    ? "excerpt"
+                           : variant.cut == 0 ? "raw"
+                                              : variant.cut_name;
   return variant.codec.is_none() ? base : base + ":" + to_string(variant.codec);
 }
 

@@ -46,9 +46,10 @@ class OffloadPlanner {
       share.samples_share += 1 / static_cast<double>(decision.choice.size());
       share.bytes += columns_.weight * table.row(i)[decision.choice[i]].bytes;
     }
-    std::stable_sort(shares.begin(), shares.end(), [](const OffloadShare& a, const OffloadShare& b) {
-      return a.samples_share > b.samples_share;
-    });
+    std::stable_sort(shares.begin(), shares.end(),
+                     [](const OffloadShare& a, const OffloadShare& b) {
+                       return a.samples_share > b.samples_share;
+                     });
     for (OffloadShare& share : shares)
       if (share.samples_share > 0) made.shares.push_back(std::move(share));
     return made;
@@ -147,8 +148,8 @@ class OffloadPlanner {
 
 Plan make_offload_plan(const Profile& profile, const PlanOptions& options) {
   const OffloadColumns columns(profile);
-  Plan plan = begun_plan(profile, options,
-                         columns.weight * static_cast<double>(profile.ids.size()));
+  Plan plan =
+      begun_plan(profile, options, columns.weight * static_cast<double>(profile.ids.size()));
   const OffloadMachine machine = machine_of(plan, profile);
   plan.options.storage_threads = machine.storage_threads;
   const OffloadPlanner planner(columns, plan, machine);
@@ -156,21 +157,19 @@ Plan make_offload_plan(const Profile& profile, const PlanOptions& options) {
   for (const OffloadPolicy policy : kOffloadPolicies)
     if (policy != plan.choice.offload->policy)
       plan.alternatives.push_back(planner.strategy(policy));
-  std::stable_sort(plan.alternatives.begin(), plan.alternatives.end(),
-                   [](const Strategy& a, const Strategy& b) {
-                     return std::pair{a.total_s, a.offload->bytes} <
-                            std::pair{b.total_s, b.offload->bytes};
-                   });
+  std::stable_sort(
+      plan.alternatives.begin(), plan.alternatives.end(), [](const Strategy& a, const Strategy& b) {
+        return std::pair{a.total_s, a.offload->bytes} < std::pair{b.total_s, b.offload->bytes};
+      });
   plan.offload = planner.plan();
   plan.resources = planner.resources(plan.choice);
   plan.what_if = planner.what_if(plan.choice);
   const bool fresh = !profile.cuts.back().stable;
-  put_offload_into_words(
-      plan, {.raw = *planner.strategy(OffloadPolicy::kNoOff).offload,
-             .bad_samples = profile.bad.size(),
-             .excerpts_known = !profile.excerpt.bytes.empty(),
-             .fresh_known = !fresh || !profile.cuts.back().finish_s.empty(),
-             .profile_threads = profile.threads});
+  put_offload_into_words(plan, {.raw = *planner.strategy(OffloadPolicy::kNoOff).offload,
+                                .bad_samples = profile.bad.size(),
+                                .excerpts_known = !profile.excerpt.bytes.empty(),
+                                .fresh_known = !fresh || !profile.cuts.back().finish_s.empty(),
+                                .profile_threads = profile.threads});
   return plan;
 }
 

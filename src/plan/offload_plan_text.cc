@@ -60,8 +60,8 @@ std::string why_it_stops(const Plan& plan) {
   else
     text = "No step is worth a second of storage.";
   if (offload.prices.compute_s > 0)
-    text += " A second of the trainer's threads counts as " + size_text(offload.prices.compute_s) +
-            ".";
+    text +=
+        " A second of the trainer's threads counts as " + size_text(offload.prices.compute_s) + ".";
   return text;
 }
 
@@ -126,7 +126,8 @@ void put_offload_into_words(Plan& plan, const OffloadFacts& facts) {
       "average.");
   if (plan.options.storage_speed != 1)
     plan.notes.push_back("A storage thread is taken to be " +
-                         rate_text(plan.options.storage_speed) + " times as fast as a profiled one.");
+                         rate_text(plan.options.storage_speed) +
+                         " times as fast as a profiled one.");
   if (*plan.options.threads != facts.profile_threads)
     plan.notes.push_back("Profiled with " + std::to_string(facts.profile_threads) +
                          " threads, planned for " + std::to_string(*plan.options.threads) +

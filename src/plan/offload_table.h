@@ -15,7 +15,8 @@ struct OffloadColumns {
 
   std::vector<OffloadVariant> variants;
   std::vector<OffloadOption> values;
-  double weight = 1;  // samples of the data set for which a row stands, the bad ones' share left out
+  double weight =
+      1;  // samples of the data set for which a row stands, the bad ones' share left out
 
   OffloadTable table() const { return {values, variants}; }
 };

@@ -25,8 +25,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // raw, an excerpt, a cut, and the cut packed.
 Options two_samples() {
   return {{{}, excerpt(), at_cut(1, "crop"), at_cut(1, "crop", "zstd:1")},
-          {{100, 0, 4}, {50, 1, 4}, {40, 6, 1}, {20, 9, 2},
-           {60, 0, 3}, {30, 2, 3}, {80, 4, 1}, kNoOption}};
+          {{100, 0, 4},
+           {50, 1, 4},
+           {40, 6, 1},
+           {20, 9, 2},
+           {60, 0, 3},
+           {30, 2, 3},
+           {80, 4, 1},
+           kNoOption}};
 }
 
 TEST(Offload, TakesTheStepsThatSaveMostForASecondUntilStorageIsAsLong) {
@@ -119,10 +125,24 @@ TEST(Offload, WithoutStorageThreadsOrALinkThatBoundsAllIsRaw) {
 }
 
 TEST(Offload, PoliciesBesideIt) {
-  const Options options{{{}, excerpt(), at_cut(1, "decode"), at_cut(2, "crop"),
-                         at_cut(2, "crop", "zstd:1"), at_cut(3, "float")},
-                        {{100, 0, 5}, {20, 1, 5}, {300, 2, 3}, {50, 3, 2}, {10, 4, 2}, {200, 4, 0},
-                         {40, 0, 5}, {30, 1, 5}, {90, 2, 3}, {50, 3, 2}, {10, 4, 2}, {200, 4, 0}}};
+  const Options options{{{},
+                         excerpt(),
+                         at_cut(1, "decode"),
+                         at_cut(2, "crop"),
+                         at_cut(2, "crop", "zstd:1"),
+                         at_cut(3, "float")},
+                        {{100, 0, 5},
+                         {20, 1, 5},
+                         {300, 2, 3},
+                         {50, 3, 2},
+                         {10, 4, 2},
+                         {200, 4, 0},
+                         {40, 0, 5},
+                         {30, 1, 5},
+                         {90, 2, 3},
+                         {50, 3, 2},
+                         {10, 4, 2},
+                         {200, 4, 0}}};
   OffloadMachine machine{.link_bytes_per_s = 1, .storage_threads = 10, .compute_threads = 1};
   const auto choice = [&](OffloadPolicy policy) {
     return solve_offload(options.table(), machine, 1, policy).choice;
@@ -154,17 +174,16 @@ Options paper_data(int shrinking, double large, double small) {
   Options options{{{}, at_cut(1, "decode"), at_cut(2, "crop"), at_cut(3, "float")}, {}};
   for (int i = 0; i < 100; ++i) {
     const double raw = i < shrinking ? large : small;
-    options.values.insert(options.values.end(), {{raw, 0, 5e-3},
-                                                 {8 * raw, 4e-3, 1e-3},
-                                                 {151, 5e-3, 3e-4},
-                                                 {602, 5.3e-3, 0}});
+    options.values.insert(
+        options.values.end(),
+        {{raw, 0, 5e-3}, {8 * raw, 4e-3, 1e-3}, {151, 5e-3, 3e-4}, {602, 5.3e-3, 0}});
   }
   return options;
 }
 
 TEST(Offload, ReproducesThePapersTable) {
-  const OffloadMachine machine{.link_bytes_per_s = 62'500, .storage_threads = 48,
-                               .compute_threads = 48};
+  const OffloadMachine machine{
+      .link_bytes_per_s = 62'500, .storage_threads = 48, .compute_threads = 48};
   const auto traffic = [&](const Options& options, OffloadPolicy policy) {
     const OffloadDecision d = solve_offload(options.table(), machine, 400, policy);
     return d.bytes_after / d.bytes_before;
@@ -214,8 +233,12 @@ TEST(Offload, RefusesWhatMakesNoSense) {
 }
 
 TEST(Offload, AMillionSamples) {
-  Options options{{{}, excerpt(), at_cut(1, "decode"), at_cut(2, "crop"),
-                   at_cut(2, "crop", "zstd:1"), at_cut(3, "float")},
+  Options options{{{},
+                   excerpt(),
+                   at_cut(1, "decode"),
+                   at_cut(2, "crop"),
+                   at_cut(2, "crop", "zstd:1"),
+                   at_cut(3, "float")},
                   {}};
   std::mt19937_64 random(1);
   const auto between = [&](double low, double high) {
@@ -237,10 +260,11 @@ TEST(Offload, AMillionSamples) {
     const auto begin = std::chrono::steady_clock::now();
     const OffloadDecision d = solve_offload(options.table(), machine);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    std::printf("a million samples, %.1f threads: %.3f s; %.3g bytes of %.3g, bound by %s, "
-                "%.2g above what is proven\n",
-                compute_threads, took.count(), d.bytes_after, d.bytes_before,
-                std::string(d.after.bound_by()).c_str(), d.above_least());
+    std::printf(
+        "a million samples, %.1f threads: %.3f s; %.3g bytes of %.3g, bound by %s, "
+        "%.2g above what is proven\n",
+        compute_threads, took.count(), d.bytes_after, d.bytes_before,
+        std::string(d.after.bound_by()).c_str(), d.above_least());
     EXPECT_EQ(d.made_by, OffloadPolicy::kSophon);
     EXPECT_LT(d.above_least(), 1e-3);
   }

@@ -43,14 +43,10 @@ ordered_json json_of(const OffloadOutcome& outcome) {
                       {"excerpt", one.variant.excerpt},
                       {"samples_share", one.samples_share},
                       {"bytes", one.bytes}});
-  return {{"policy", name_of(outcome.policy)},
-          {"bytes", outcome.bytes},
-          {"epoch_s", outcome.times.epoch_s()},
-          {"t_g", outcome.times.consumer_s},
-          {"t_cc", outcome.times.compute_s},
-          {"t_cs", outcome.times.storage_s},
-          {"t_net", outcome.times.network_s},
-          {"shares", std::move(shares)}};
+  return {{"policy", name_of(outcome.policy)},  {"bytes", outcome.bytes},
+          {"epoch_s", outcome.times.epoch_s()}, {"t_g", outcome.times.consumer_s},
+          {"t_cc", outcome.times.compute_s},    {"t_cs", outcome.times.storage_s},
+          {"t_net", outcome.times.network_s},   {"shares", std::move(shares)}};
 }
 
 OffloadOutcome outcome_of(const ordered_json& json) {
@@ -64,11 +60,11 @@ OffloadOutcome outcome_of(const ordered_json& json) {
   json.at("t_cs").get_to(outcome.times.storage_s);
   json.at("t_net").get_to(outcome.times.network_s);
   for (const ordered_json& one : json.at("shares"))
-    outcome.shares.push_back({{one.at("cut").get<Cut>(), one.at("cut_name").get<std::string>(),
-                               codec_named(one.at("codec").get<std::string>()),
-                               one.at("excerpt").get<bool>()},
-                              one.at("samples_share").get<double>(),
-                              one.at("bytes").get<double>()});
+    outcome.shares.push_back(
+        {{one.at("cut").get<Cut>(), one.at("cut_name").get<std::string>(),
+          codec_named(one.at("codec").get<std::string>()), one.at("excerpt").get<bool>()},
+         one.at("samples_share").get<double>(),
+         one.at("bytes").get<double>()});
   return outcome;
 }
 
@@ -76,9 +72,8 @@ ordered_json json_of(const OffloadPlan& offload) {
   ordered_json rows = ordered_json::array(), names = ordered_json::array();
   for (const OffloadPolicy policy : kOffloadPolicies) names.push_back(name_of(policy));
   for (const OffloadTraffic& row : offload.by_threads)
-    rows.push_back({{"storage_threads", row.storage_threads},
-                    {"bytes", row.bytes},
-                    {"epoch_s", row.epoch_s}});
+    rows.push_back(
+        {{"storage_threads", row.storage_threads}, {"bytes", row.bytes}, {"epoch_s", row.epoch_s}});
   return {{"prices",
            {{"byte", offload.prices.byte},
             {"storage_s", finite_or_null(offload.prices.storage_s)},

@@ -47,8 +47,8 @@ inline RandomCase random_case(std::uint64_t seed, std::size_t most_samples,
     if (o == 1 && one_in(2))
       made.options.variants.push_back(excerpt());
     else
-      made.options.variants.push_back(at_cut(static_cast<Cut>(o), "op" + std::to_string(o),
-                                             one_in(3) ? "zstd:1" : "none"));
+      made.options.variants.push_back(
+          at_cut(static_cast<Cut>(o), "op" + std::to_string(o), one_in(3) ? "zstd:1" : "none"));
   }
   const bool alike = one_in(8), relieving = one_in(2);
   for (std::size_t i = 0; i < samples; ++i) {

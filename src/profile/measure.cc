@@ -138,7 +138,7 @@ Result<Measure::Walk> Measure::walk(SampleId id) const {
   walk.op_s.push_back(0);
   for (Cut cut = 0;; ++cut) {
     walk.bytes.push_back(bytes_of(sample));
-    if (pipeline_.stable(cut)) walk.largest.push_back(largest_field(sample));
+    walk.largest.push_back(largest_field(sample));
     if (cut == pipeline_.last_cut()) return walk;
     std::optional<Result<Sample>> made;
     walk.op_s.push_back(
@@ -215,11 +215,40 @@ void Measure::measure(std::span<SampleValues> group) {
           [&] { made[i] = value_of(pipeline_.run(std::move(sample), 0, cut, draws[i], how)); });
     };
     if (cut > 0) set(group, cut, &CutValues::prefix_s, medians(group.size(), prefix));
-    if (!pipeline_.stable(cut)) continue;
     std::vector<Sample>& forms = cut == 0 ? stored : made;
-    measure_finish(group, cut, forms);
+    if (pipeline_.stable(cut))
+      measure_finish(group, cut, forms);
+    else
+      measure_fresh_finish(group, cut, forms);
     measure_variants(group, cut, forms);
   }
+  measure_excerpts(group, stored, draws);
+}
+
+// A fresh cut is sent and finished in the same epoch: nothing is kept of it, or learned.
+void Measure::measure_fresh_finish(std::span<SampleValues> group, Cut cut,
+                                   const std::vector<Sample>& forms) {
+  set(group, cut, &CutValues::finish_s,
+      medians(group.size(), [&](std::size_t worker, std::size_t i) {
+        return finish(worker, copied(forms[i], *pool_), kMeasuredEpoch, nullptr);
+      }));
+}
+
+void Measure::measure_excerpts(std::span<SampleValues> group, const std::vector<Sample>& stored,
+                               const std::vector<Draws>& draws) {
+  std::vector<std::optional<Sample>> excerpts(group.size());
+  RunContext how;
+  how.pool = pool_;
+  const std::vector<double> make_s = medians(group.size(), [&](std::size_t, std::size_t i) {
+    return timed([&] { excerpts[i] = pipeline_.excerpt(stored[i], draws[i], how); });
+  });
+  const std::vector<double> finish_s =
+      medians(group.size(), [&](std::size_t worker, std::size_t i) {
+        if (!excerpts[i]) return 0.0;
+        return finish(worker, copied(*excerpts[i], *pool_), kMeasuredEpoch, nullptr);
+      });
+  for (std::size_t i = 0; i < group.size(); ++i)
+    if (excerpts[i]) group[i].excerpt = {bytes_of(*excerpts[i]), make_s[i], finish_s[i]};
 }
 
 void Measure::measure_finish(std::span<SampleValues> group, Cut cut, std::vector<Sample>& forms) {

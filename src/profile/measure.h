@@ -29,9 +29,14 @@ struct CutValues {
   double bytes = 0, op_s = 0, prefix_s = 0, finish_s = 0, first_s = 0, memory_s = 0;
   std::vector<VariantValues> variants;
 };
+// As the columns of ExcerptProfile.
+struct ExcerptValues {
+  double bytes = 0, make_s = 0, finish_s = 0;
+};
 struct SampleValues {
   SampleId id = -1;
   std::vector<CutValues> cuts;
+  ExcerptValues excerpt;
 };
 
 class Measure {
@@ -44,7 +49,7 @@ class Measure {
   // more.
   std::vector<SampleValues> samples(std::span<const SampleId> ids, std::vector<Failure>& bad);
 
-  // Of the stable cuts; known once a sample was good.
+  // Of all cuts; known once a sample was good.
   const std::vector<std::vector<Codec>>& codecs() const { return codecs_; }
 
   const std::shared_ptr<BufferPool>& pool() const { return pool_; }
@@ -54,7 +59,7 @@ class Measure {
   // One sample taken from cut to cut, op by op.
   struct Walk {
     std::vector<double> bytes, op_s;  // at each cut
-    std::vector<TensorSpec> largest;  // field at each stable cut, labels left aside
+    std::vector<TensorSpec> largest;  // field at each cut, labels left aside
   };
   using One = std::function<double(std::size_t worker, std::size_t i)>;
 
@@ -62,6 +67,10 @@ class Measure {
   std::vector<SampleValues> walk_all(std::span<const SampleId> ids, std::vector<Failure>& bad);
   void measure(std::span<SampleValues> group);
   void measure_finish(std::span<SampleValues> group, Cut cut, std::vector<Sample>& forms);
+  void measure_fresh_finish(std::span<SampleValues> group, Cut cut,
+                            const std::vector<Sample>& forms);
+  void measure_excerpts(std::span<SampleValues> group, const std::vector<Sample>& stored,
+                        const std::vector<Draws>& draws);
   void measure_variants(std::span<SampleValues> group, Cut cut, const std::vector<Sample>& forms);
   double finish(std::size_t worker, Sample sample, std::uint32_t epoch, Hints* hints);
 

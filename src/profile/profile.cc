@@ -65,10 +65,11 @@ void append(const SampleValues& sample, const std::vector<std::vector<Codec>>& c
     to.bytes.push_back(from.bytes);
     to.op_s.push_back(from.op_s);
     to.prefix_s.push_back(from.prefix_s);
-    if (!to.stable) continue;
     to.finish_s.push_back(from.finish_s);
-    to.first_s.push_back(from.first_s);
-    to.memory_s.push_back(from.memory_s);
+    if (to.stable) {
+      to.first_s.push_back(from.first_s);
+      to.memory_s.push_back(from.memory_s);
+    }
     if (to.variants.empty())
       for (const Codec& codec : codecs[k]) to.variants.push_back({codec, {}, {}, {}});
     for (std::size_t v = 0; v < to.variants.size(); ++v) {
@@ -77,6 +78,15 @@ void append(const SampleValues& sample, const std::vector<std::vector<Codec>>& c
       to.variants[v].decode_s.push_back(from.variants[v].decode_s);
     }
   }
+  profile.excerpt.bytes.push_back(sample.excerpt.bytes);
+  profile.excerpt.make_s.push_back(sample.excerpt.make_s);
+  profile.excerpt.finish_s.push_back(sample.excerpt.finish_s);
+}
+
+// That no sample has one says nothing of its size.
+bool any_excerpt(const Profile& profile) {
+  const std::vector<double>& bytes = profile.excerpt.bytes;
+  return std::any_of(bytes.begin(), bytes.end(), [](double one) { return one > 0; });
 }
 
 void check(const std::shared_ptr<const Source>& source, const ProfileOptions& options) {
@@ -146,6 +156,7 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
     if (options.on_progress) options.on_progress(done(), most);
   }
   if (profile.ids.empty()) throw Error(profile.bad.front());
+  if (!any_excerpt(profile)) profile.excerpt = {};
 
   profile.reads_files = reads_files(*source, profile.ids);
   profile.memory_bytes_per_s = probe_memory(team, measure);

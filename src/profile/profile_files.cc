@@ -14,6 +14,7 @@
 #include "core/npy.h"
 #include "cutwater/profile.h"
 #include "profile/new_folder.h"
+#include "profile/profile_tables.h"
 #include "source/read_file.h"
 
 namespace cutwater {
@@ -30,38 +31,6 @@ constexpr std::uint64_t kMostMetaBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMostColumnBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kMostCuts = 1 << 16;
 
-// A file of columns, one for each cut, stable cut or variant; a row for each sample.
-struct Table {
-  std::string_view name;
-  std::vector<std::vector<double>*> columns;
-};
-
-// Where every column of the profile is kept.
-std::vector<Table> tables_of(Profile& profile) {
-  std::vector<Table> tables = {
-      {"bytes", {}},           {"op_s", {}},     {"prefix_s", {}},      {"finish_s", {}},
-      {"first_s", {}},         {"memory_s", {}}, {"variant_bytes", {}}, {"variant_encode_s", {}},
-      {"variant_decode_s", {}}};
-  const auto add = [&](std::size_t table, std::vector<double>& column) {
-    tables[table].columns.push_back(&column);
-  };
-  for (CutProfile& cut : profile.cuts) {
-    add(0, cut.bytes);
-    add(1, cut.op_s);
-    add(2, cut.prefix_s);
-    if (!cut.stable) continue;
-    add(3, cut.finish_s);
-    add(4, cut.first_s);
-    add(5, cut.memory_s);
-    for (VariantProfile& variant : cut.variants) {
-      add(6, variant.bytes);
-      add(7, variant.encode_s);
-      add(8, variant.decode_s);
-    }
-  }
-  return tables;
-}
-
 std::string file_of(std::string_view table) { return std::string(table) + ".npy"; }
 
 // ---- save
@@ -71,14 +40,17 @@ ordered_json json_of(const ReadCost& cost) {
 }
 
 ordered_json meta_of(const Profile& profile) {
-  ordered_json cuts = ordered_json::array(), variants = cuts, bad = cuts, files;
+  ordered_json cuts = ordered_json::array(), variants = cuts, fresh_variants = cuts, bad = cuts;
+  ordered_json files;
+  const ProfileParts parts = parts_of(profile);
   for (const CutProfile& cut : profile.cuts) {
     cuts.push_back({{"cut", cut.cut},
                     {"name", cut.name},
                     {"after", cut.after.empty() ? ordered_json() : ordered_json(cut.after)},
                     {"stable", cut.stable}});
     for (const VariantProfile& variant : cut.variants)
-      variants.push_back({{"cut", cut.cut}, {"codec", to_string(variant.codec)}});
+      (cut.stable ? variants : fresh_variants)
+          .push_back({{"cut", cut.cut}, {"codec", to_string(variant.codec)}});
   }
   for (const Failure& failure : profile.bad)
     bad.push_back({{"id", failure.sample},
@@ -87,39 +59,43 @@ ordered_json meta_of(const Profile& profile) {
                    {"reason", failure.reason}});
   files["ids"] = file_of("ids");
   Profile shape = profile;
-  for (const Table& table : tables_of(shape)) files[std::string(table.name)] = file_of(table.name);
+  for (const ProfileTable& table : tables_of(shape, parts))
+    files[std::string(table.name)] = table.file();
   const StorageProfile& storage = profile.storage;
-  return {{"format", kFormat},
-          {"version", kVersion},
-          {"data", profile.data},
-          {"pipeline", profile.pipeline},
-          {"fingerprint", profile.fingerprint},
-          {"source_identity", profile.source_identity},
-          {"data_samples", profile.data_samples},
-          {"samples", profile.ids.size()},
-          {"seconds", profile.seconds},
-          {"threads", profile.threads},
-          {"relative_error", profile.relative_error},
-          {"reads_files", profile.reads_files},
-          {"engine_s", profile.engine_s},
-          {"memory_bytes_per_s", profile.memory_bytes_per_s},
-          {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
-          {"consumer_samples_per_s", profile.consumer_samples_per_s
-                                         ? ordered_json(*profile.consumer_samples_per_s)
-                                         : ordered_json()},
-          {"storage",
-           {{"cold_random", json_of(storage.cold_random)},
-            {"cold_sequential", json_of(storage.cold_sequential)},
-            {"warm_file_s", storage.warm_file_s},
-            {"warm_part_s", storage.warm_part_s},
-            {"warm_per_byte_s", storage.warm_per_byte_s},
-            {"check_per_byte_s", storage.check_per_byte_s},
-            {"write_bytes_per_s", storage.write_bytes_per_s},
-            {"write_file_s", storage.write_file_s}}},
-          {"cuts", cuts},
-          {"variants", variants},
-          {"bad", bad},
-          {"files", files}};
+  ordered_json meta = {
+      {"format", kFormat},
+      {"version", kVersion},
+      {"data", profile.data},
+      {"pipeline", profile.pipeline},
+      {"fingerprint", profile.fingerprint},
+      {"source_identity", profile.source_identity},
+      {"data_samples", profile.data_samples},
+      {"samples", profile.ids.size()},
+      {"seconds", profile.seconds},
+      {"threads", profile.threads},
+      {"relative_error", profile.relative_error},
+      {"reads_files", profile.reads_files},
+      {"engine_s", profile.engine_s},
+      {"memory_bytes_per_s", profile.memory_bytes_per_s},
+      {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
+      {"consumer_samples_per_s", profile.consumer_samples_per_s
+                                     ? ordered_json(*profile.consumer_samples_per_s)
+                                     : ordered_json()},
+      {"storage",
+       {{"cold_random", json_of(storage.cold_random)},
+        {"cold_sequential", json_of(storage.cold_sequential)},
+        {"warm_file_s", storage.warm_file_s},
+        {"warm_part_s", storage.warm_part_s},
+        {"warm_per_byte_s", storage.warm_per_byte_s},
+        {"check_per_byte_s", storage.check_per_byte_s},
+        {"write_bytes_per_s", storage.write_bytes_per_s},
+        {"write_file_s", storage.write_file_s}}},
+      {"cuts", cuts},
+      {"variants", variants},
+      {"bad", bad},
+      {"files", files}};
+  if (parts.fresh) meta["fresh_variants"] = fresh_variants;
+  return meta;
 }
 
 // A folder that is not there yet, is empty, or has nothing but a profile in it.
@@ -131,7 +107,8 @@ void check_folder(const fs::path& folder) {
                      "is a file; a profile is a folder: give another path");
   std::vector<std::string> ours = {std::string(kMeta), file_of("ids")};
   Profile nothing;
-  for (const Table& table : tables_of(nothing)) ours.push_back(file_of(table.name));
+  for (const ProfileTable& table : tables_of(nothing, {.fresh = true, .excerpt = true}))
+    ours.push_back(table.file());
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
     const std::string name = entry.path().filename().string();
     if (std::find(ours.begin(), ours.end(), name) == ours.end())
@@ -152,8 +129,13 @@ class Loading {
     Profile profile;
     read_scalars(profile);
     read_cuts(profile);
+    const ProfileParts parts = {meta_.contains("fresh_variants"),
+                                at(meta_, "files").contains("excerpt_bytes")};
+    read_variants(profile, "variants", true);
+    if (parts.fresh) read_variants(profile, "fresh_variants", false);
     read_ids(profile);
-    for (const Table& table : tables_of(profile)) read_table(table, profile.ids.size());
+    for (const ProfileTable& table : tables_of(profile, parts))
+      read_table(table, profile.ids.size());
     return profile;
   }
 
@@ -268,11 +250,17 @@ class Loading {
       profile.cuts.push_back(std::move(cut));
     }
     if (!profile.cuts.front().stable) refuse_meta("has a cut 0 that is not stable");
+  }
+
+  // Of all stable or of all fresh cuts.
+  void read_variants(Profile& profile, const char* key, bool stable) const {
     Cut last = 0;
-    for (const ordered_json& one : list("variants")) {
+    for (const ordered_json& one : list(key)) {
       last = static_cast<Cut>(whole(one, "cut", last, std::ssize(profile.cuts) - 1));
       CutProfile& cut = profile.cuts[static_cast<std::size_t>(last)];
-      if (!cut.stable) refuse_meta("has a variant of the fresh cut " + std::to_string(last));
+      if (cut.stable != stable)
+        refuse_meta(std::string("has a variant of the ") + (stable ? "fresh" : "stable") + " cut " +
+                    std::to_string(last) + " in '" + key + "'");
       const Codec codec = codec_of(text(one, "codec"));
       for (const VariantProfile& other : cut.variants)
         if (other.codec == codec)
@@ -281,7 +269,7 @@ class Loading {
       cut.variants.push_back({codec, {}, {}, {}});
     }
     for (const CutProfile& cut : profile.cuts)
-      if (cut.stable && (cut.variants.empty() || !cut.variants.front().codec.is_none()))
+      if (cut.stable == stable && (cut.variants.empty() || !cut.variants.front().codec.is_none()))
         refuse_meta("has no variant \"none\" as the first of cut " + std::to_string(cut.cut));
   }
 
@@ -332,7 +320,7 @@ class Loading {
                "has id " + std::to_string(id) + ", which comes twice or is none of the data set's");
   }
 
-  void read_table(const Table& table, std::size_t samples) const {
+  void read_table(const ProfileTable& table, std::size_t samples) const {
     const std::size_t columns = table.columns.size();
     const std::string bytes =
         column_bytes(table.name, npy_type(DType::kF64),
@@ -342,8 +330,8 @@ class Loading {
       double value = 0;
       std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
       if (!is_measure(value))
-        refuse(file_of(table.name), "has " + std::to_string(value) + " in row " +
-                                        std::to_string(i / columns) + ", not a number from 0 on");
+        refuse(table.file(), "has " + std::to_string(value) + " in row " +
+                                 std::to_string(i / columns) + ", not a number from 0 on");
       (*table.columns[i % columns])[i / columns] = value;
     }
   }
@@ -365,13 +353,13 @@ void save_profile(const Profile& profile, const std::string& path) {
              profile.ids.size() * sizeof(std::int64_t));
   folder.write(file_of("ids"), ids);
   Profile copy = profile;
-  for (const Table& table : tables_of(copy)) {
+  for (const ProfileTable& table : tables_of(copy, parts_of(copy))) {
     const auto columns = static_cast<std::int64_t>(table.columns.size());
     std::string bytes = npy_header(npy_type(DType::kF64), std::array{samples, columns});
     for (std::size_t row = 0; row < profile.ids.size(); ++row)
       for (const std::vector<double>* column : table.columns)
         bytes.append(reinterpret_cast<const char*>(&column->at(row)), sizeof(double));
-    folder.write(file_of(table.name), bytes);
+    folder.write(table.file(), bytes);
   }
   folder.write(std::string(kMeta),
                meta_of(profile).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");

@@ -25,6 +25,9 @@ void expect_same(const Profile& a, const Profile& b) {
   EXPECT_EQ(a.ids, b.ids);
   EXPECT_EQ(a.source_identity, b.source_identity);
   EXPECT_EQ(a.storage.warm_per_byte_s, b.storage.warm_per_byte_s);
+  for (const auto column :
+       {&ExcerptProfile::bytes, &ExcerptProfile::make_s, &ExcerptProfile::finish_s})
+    EXPECT_EQ(a.excerpt.*column, b.excerpt.*column);
   ASSERT_EQ(a.cuts.size(), b.cuts.size());
   for (std::size_t k = 0; k < a.cuts.size(); ++k) {
     for (const auto column : {&CutProfile::bytes, &CutProfile::op_s, &CutProfile::prefix_s,
@@ -41,6 +44,11 @@ void expect_same(const Profile& a, const Profile& b) {
   }
 }
 
+void expect_saved(const Profile& profile, const TestFolder& folder) {
+  save_profile(profile, folder.path("p"));
+  expect_same(load_profile(folder.path("p")), profile);
+}
+
 TEST(ProfileFiles, WhatWasSavedIsLoaded) {
   const TestFolder folder;
   const std::string path = folder.path("new/profile");
@@ -49,6 +57,18 @@ TEST(ProfileFiles, WhatWasSavedIsLoaded) {
   const Profile loaded = load_profile(path);
   ASSERT_EQ(loaded.bad.size(), 1u);
   EXPECT_EQ(loaded.bad[0].message(), small_profile().bad[0].message());
+}
+
+TEST(ProfileFiles, FreshCutsAndExcerptsMayBeUnknown) {
+  const TestFolder folder;
+  Profile older = small_profile();
+  older.excerpt = {};
+  expect_saved(older, folder);
+  older.cuts.back().finish_s.clear();
+  older.cuts.back().variants.clear();
+  expect_saved(older, folder);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("p/fresh_finish_s.npy")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("p/excerpt_bytes.npy")));
 }
 
 TEST(ProfileFiles, ASecondSaveReplacesTheFirst) {
@@ -157,6 +177,11 @@ TEST(ProfileFiles, AHostileMetaIsRefusedByName) {
       {"codec twice", [](auto& m) { m["variants"][1]["codec"] = "none"; }, "twice"},
       {"none is missing", [](auto& m) { m["variants"].erase(0); }, "no variant \"none\""},
       {"variant of a fresh cut", [](auto& m) { m["variants"][3]["cut"] = 2; }, "fresh cut 2"},
+      {"fresh variant of a stable cut", [](auto& m) { m["fresh_variants"][0]["cut"] = 1; },
+       "stable cut 1 in 'fresh_variants'"},
+      {"no fresh variants", [](auto& m) { m["fresh_variants"].clear(); }, "no variant \"none\""},
+      {"a part of an excerpt", [](auto& m) { m["files"].erase("excerpt_make_s"); },
+       "lacks 'excerpt_make_s'"},
       {"variant of no cut", [](auto& m) { m["variants"][3]["cut"] = 3; }, "'cut' is 3"},
       {"bad id", [](auto& m) { m["bad"][0]["id"] = 10; }, "'id' is 10"},
       {"a way out", [](auto& m) { m["files"]["ids"] = "../p/ids.npy"; }, "leads out"},

@@ -63,13 +63,13 @@ void expect_sound(const Profile& profile) {
     column(cut.bytes);
     column(cut.op_s);
     column(cut.prefix_s);
-    for (const auto* values : {&cut.finish_s, &cut.first_s, &cut.memory_s})
+    column(cut.finish_s);
+    for (const auto* values : {&cut.first_s, &cut.memory_s})
       if (cut.stable)
         column(*values);
       else
         EXPECT_THAT(*values, SizeIs(0));
-    EXPECT_EQ(cut.variants.empty(), !cut.stable);
-    if (!cut.stable) continue;
+    ASSERT_FALSE(cut.variants.empty());
     EXPECT_TRUE(cut.variants[0].codec.is_none());
     EXPECT_EQ(cut.variants[0].bytes, cut.bytes);
     EXPECT_THAT(cut.variants[0].encode_s, Each(0));

@@ -47,6 +47,25 @@ std::string best_variants(const CutProfile& cut) {
   return text.empty() ? "none is smaller" : text;
 }
 
+// Means over the samples that have one.
+struct ExcerptMeans {
+  double share = 0, bytes = 0, make_s = 0, finish_s = 0;
+};
+ExcerptMeans means_of(const ExcerptProfile& excerpt) {
+  const auto there = [](double bytes) { return bytes > 0; };
+  const auto count =
+      static_cast<double>(std::count_if(excerpt.bytes.begin(), excerpt.bytes.end(), there));
+  if (!(count > 0)) return {};
+  const double all = static_cast<double>(excerpt.bytes.size()), times = all / count;
+  return {count / all, times * mean(excerpt.bytes), times * mean(excerpt.make_s),
+          times * mean(excerpt.finish_s)};
+}
+
+std::string variants_text(const CutProfile& cut) {
+  if (cut.variants.empty()) return "fresh: other bytes in every epoch";
+  return (cut.stable ? "" : "fresh; ") + best_variants(cut);
+}
+
 std::string storage_lines(const Profile& profile) {
   const StorageProfile& storage = profile.storage;
   std::string text;
@@ -82,8 +101,8 @@ ordered_json json_of(const CutProfile& cut) {
     variants[to_string(variant.codec)] = {{"bytes", mean(variant.bytes)},
                                           {"encode_s", mean(variant.encode_s)},
                                           {"decode_s", mean(variant.decode_s)}};
-  const auto if_stable = [&](const std::vector<double>& column) {
-    return cut.stable ? ordered_json(mean(column)) : ordered_json();
+  const auto if_known = [](const std::vector<double>& column) {
+    return column.empty() ? ordered_json() : ordered_json(mean(column));
   };
   return {{"cut", cut.cut},
           {"name", cut.name},
@@ -92,9 +111,9 @@ ordered_json json_of(const CutProfile& cut) {
           {"bytes", mean(cut.bytes)},
           {"op_s", mean(cut.op_s)},
           {"prefix_s", mean(cut.prefix_s)},
-          {"finish_s", if_stable(cut.finish_s)},
-          {"first_s", if_stable(cut.first_s)},
-          {"memory_s", if_stable(cut.memory_s)},
+          {"finish_s", if_known(cut.finish_s)},
+          {"first_s", if_known(cut.first_s)},
+          {"memory_s", if_known(cut.memory_s)},
           {"variants", variants}};
 }
 
@@ -116,12 +135,16 @@ std::string profile_table(const Profile& profile) {
                  "variants: size, time to decode");
   for (const CutProfile& cut : profile.cuts) {
     const std::string from =
-        cut.stable ? format("%.1f", 1e6 * mean(cut.finish_s)) : std::string("-");
+        cut.finish_s.empty() ? std::string("-") : format("%.1f", 1e6 * mean(cut.finish_s));
     text += format("%3d %-24s %10.1f %9.1f %9.1f %12s  ", cut.cut, cut.name.c_str(),
                    1e-3 * mean(cut.bytes), 1e6 * mean(cut.op_s), 1e6 * mean(cut.prefix_s),
                    from.c_str()) +
-            (cut.stable ? best_variants(cut) : "fresh: other bytes in every epoch") + "\n";
+            variants_text(cut) + "\n";
   }
+  if (const ExcerptMeans excerpt = means_of(profile.excerpt); excerpt.share > 0)
+    text += format("excerpt: %.1f kB, of %.0f %% of the samples; %.1f us to make, then %.1f us\n",
+                   1e-3 * excerpt.bytes, 100 * excerpt.share, 1e6 * excerpt.make_s,
+                   1e6 * excerpt.finish_s);
   text += storage_lines(profile);
   if (profile.consumer_samples_per_s)
     text += format("consumer: %.0f samples/s\n", *profile.consumer_samples_per_s);
@@ -138,6 +161,7 @@ std::string profile_json(const Profile& profile) {
                    {"op", failure.op},
                    {"reason", failure.reason}});
   const StorageProfile& storage = profile.storage;
+  const ExcerptMeans excerpt = means_of(profile.excerpt);
   const ordered_json json = {
       {"samples", profile.ids.size()},
       {"seconds", profile.seconds},
@@ -148,6 +172,11 @@ std::string profile_json(const Profile& profile) {
       {"relative_error", profile.relative_error},
       {"threads", profile.threads},
       {"cuts", cuts},
+      {"excerpt", excerpt.share > 0 ? ordered_json{{"share", excerpt.share},
+                                                   {"bytes", excerpt.bytes},
+                                                   {"make_s", excerpt.make_s},
+                                                   {"finish_s", excerpt.finish_s}}
+                                    : ordered_json()},
       {"bad", bad},
       {"storage",
        {{"reads_files", profile.reads_files},

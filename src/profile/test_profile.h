@@ -26,15 +26,16 @@ inline Profile small_profile() {
     one.bytes = column();
     one.op_s = column();
     one.prefix_s = column();
+    one.finish_s = column();
     if (one.stable) {
-      one.finish_s = column();
       one.first_s = column();
       one.memory_s = column();
-      for (const char* codec : {"none", "zstd:3"})
-        one.variants.push_back({codec_named(codec), column(), column(), column()});
     }
+    for (const char* codec : {"none", "zstd:3"})
+      one.variants.push_back({codec_named(codec), column(), column(), column()});
     profile.cuts.push_back(std::move(one));
   }
+  profile.excerpt = {column(), column(), column()};
   profile.bad = {{Code::kBadSample, "cannot be", 5, "train/5.jpg", "pixels"}};
   profile.reads_files = false;
   profile.relative_error = 0.25;

@@ -12,9 +12,18 @@
 namespace cutwater::fuzz {
 namespace {
 
-constexpr std::string_view kFiles[] = {"meta.json",   "ids.npy",           "bytes.npy",
-                                       "op_s.npy",    "finish_s.npy",      "memory_s.npy",
-                                       "first_s.npy", "variant_bytes.npy", "variant_decode_s.npy"};
+constexpr std::string_view kFiles[] = {"meta.json",
+                                       "ids.npy",
+                                       "bytes.npy",
+                                       "op_s.npy",
+                                       "finish_s.npy",
+                                       "memory_s.npy",
+                                       "first_s.npy",
+                                       "variant_bytes.npy",
+                                       "variant_decode_s.npy",
+                                       "fresh_finish_s.npy",
+                                       "fresh_variant_bytes.npy",
+                                       "excerpt_bytes.npy"};
 
 std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -33,13 +42,18 @@ void check(const Profile& profile) {
   require(!profile.ids.empty() && !profile.cuts.empty(), "there are samples and cuts");
   for (const CutProfile& cut : profile.cuts) {
     for (const auto* values : {&cut.bytes, &cut.op_s, &cut.prefix_s}) column(*values);
-    require(cut.stable == !cut.variants.empty(), "stable cuts have variants");
-    if (!cut.stable) continue;
-    for (const auto* values : {&cut.finish_s, &cut.first_s, &cut.memory_s}) column(*values);
+    require(!cut.stable || !cut.variants.empty(), "stable cuts have variants");
+    require(cut.finish_s.empty() == cut.variants.empty(), "both are known, or neither is");
+    if (cut.stable)
+      for (const auto* values : {&cut.finish_s, &cut.first_s, &cut.memory_s}) column(*values);
+    if (!cut.finish_s.empty()) column(cut.finish_s);
     for (const VariantProfile& variant : cut.variants)
       for (const auto* values : {&variant.bytes, &variant.encode_s, &variant.decode_s})
         column(*values);
   }
+  const ExcerptProfile& excerpt = profile.excerpt;
+  if (!excerpt.bytes.empty())
+    for (const auto* values : {&excerpt.bytes, &excerpt.make_s, &excerpt.finish_s}) column(*values);
 }
 
 }  // namespace

@@ -221,3 +221,47 @@ def test_what_is_no_profile_or_plan(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(cw.InvalidArgument, match="this is no plan"):
         cw.Plan.load(tmp_path / "plan.json")
+
+
+def test_a_server_near_the_storage(profile: Path, tmp_path: Path) -> None:
+    made = cw.plan(profile, policy="sophon", link="2Mb/s", storage_threads=2, storage_speed=0.5, num_workers=2)
+    options = ["--policy", "sophon", "--link", "2Mb/s", "--storage-threads", 2, "--storage-speed", 0.5, "--threads", 2]
+    from_command = plan_json(profile, *options)
+    for limit in ("disk_bytes", "memory_bytes"):  # what the command fills in has no part in this policy
+        from_command["budget"][limit] = None
+    assert made.to_dict() == from_command
+    assert from_command["bound_by"] == "network"
+    rows = {row["offload"]["policy"]: row for row in [from_command["choice"], *from_command["alternatives"]]}
+    assert rows.keys() == {"sophon", "no-off", "all-off", "resize-off", "paper"}
+    for row in rows.values():
+        offload = row["offload"]
+        assert row["epoch_s"] == max(offload[key] for key in ("t_g", "t_cc", "t_cs", "t_net"))
+        assert sum(share["samples_share"] for share in offload["shares"]) == pytest.approx(1)
+        assert sum(share["bytes"] for share in offload["shares"]) == pytest.approx(offload["bytes"])
+        assert from_command["choice"]["epoch_s"] <= row["epoch_s"] * (1 + 1e-9)
+    assert rows["sophon"]["offload"]["bytes"] < rows["paper"]["offload"]["bytes"] <= rows["no-off"]["offload"]["bytes"]
+    assert set(from_command["resources"]) == {"network", "storage_cpu", "cpu", "consumer"}
+    assert [row["storage_threads"] for row in from_command["offload"]["by_threads"]] == list(range(9))
+    told = command("plan", "--profile", profile, *options).stdout
+    assert "less than raw" in told and "T_Net" in told and "with twice the link" in told
+    assert "sophon" in repr(made)
+    made.save(tmp_path / "plan.json")
+    assert cw.Plan.load(tmp_path / "plan.json").to_json() == made.to_json()
+
+
+def test_what_does_not_go_with_a_server_near_the_storage(profile: Path) -> None:
+    for words, why in (
+        (["--policy", "sophon", "--jobs", 2], "go with policy seneca, got sophon"),
+        (["--policy", "sophon", "--measure", 1], "--measure goes with the policies auto, none and presto"),
+        (["--policy", "sophon", "--price-core-hour", 1], "prices go with"),
+        (["--storage-threads", 1], "go with the policies sophon"),
+        (["--policy", "sophon", "--link", "fast"], "--link"),
+    ):
+        result = command("plan", "--profile", profile, *words)
+        assert (result.returncode, result.stdout) == (2, ""), words
+        assert why in result.stderr
+    with pytest.raises(cw.InvalidArgument, match="link and link_rate are the same"):
+        cw.plan(profile, policy="sophon", link=1, link_rate=1)
+    assert (
+        cw.plan(profile, policy="sophon", link=1, storage_threads=0).choice["offload"]["shares"][0]["option"] == "raw"
+    )

@@ -121,6 +121,21 @@ def test_a_plan_alone_has_a_page(page: Path, browse, tmp_path: Path) -> None:
     assert "this is no plan" in command("report", tmp_path / "plan.json", "-o", tmp_path / "no.html").stderr
 
 
+def test_a_server_near_the_storage_has_a_page(page: Path, browse, tmp_path: Path) -> None:
+    cw.plan(page.parent / "profile", policy="sophon", link="1Mb/s").save(tmp_path / "plan.json")
+    options = ["--policy", "sophon", "--link", "1Mb/s"]
+    for name, words in (("plan", [tmp_path / "plan.json"]), ("profile", [page.parent / "profile", *options])):
+        result = command("report", *words, "-o", tmp_path / f"{name}.html")
+        assert (result.returncode, result.stderr) == (0, "")
+        dom = browse(tmp_path / f"{name}.html", "--dump-dom")
+        body = html.unescape(dom[dom.index("<body") : dom.index('<script id="data"')])
+        assert "What goes over the link" in body and "The strategies, best first" not in body
+        for picture in ("offload-bytes", "offload-threads"):
+            drawn = re.search(rf'<div id="{picture}"[^>]*>(.*?)</svg>', body, re.S)
+            assert drawn and "aria-label" in drawn[1] and "resize-off" in drawn[1], picture
+        assert "NaN" not in body and "undefined" not in body and "Infinity" not in body
+
+
 def colors(path: Path) -> np.ndarray:
     return np.asarray(PIL.Image.open(path).convert("RGB"))
 
