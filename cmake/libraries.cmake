@@ -41,6 +41,7 @@ cutwater_need(OPENSSL_FOUND "OpenSSL" libssl-dev)
 find_library(GRPCPP_LIBRARY grpc++)
 find_library(GRPC_LIBRARY grpc)
 find_library(GPR_LIBRARY gpr)
+find_library(ABSL_SYNCHRONIZATION_LIBRARY absl_synchronization)  # its headers' mutex
 cutwater_need(GRPCPP_LIBRARY "gRPC" libgrpc++-dev)
 find_program(PROTOC protoc)
 cutwater_need(PROTOC "protoc" protobuf-compiler)

@@ -159,7 +159,9 @@ Plan make_offload_plan(const Profile& profile, const PlanOptions& options) {
       plan.alternatives.push_back(planner.strategy(policy));
   std::stable_sort(
       plan.alternatives.begin(), plan.alternatives.end(), [](const Strategy& a, const Strategy& b) {
-        return std::pair{a.total_s, a.offload->bytes} < std::pair{b.total_s, b.offload->bytes};
+        const double a_bytes = a.offload ? a.offload->bytes : 0;
+        const double b_bytes = b.offload ? b.offload->bytes : 0;
+        return a.total_s != b.total_s ? a.total_s < b.total_s : a_bytes < b_bytes;
       });
   plan.offload = planner.plan();
   plan.resources = planner.resources(plan.choice);
