@@ -21,8 +21,8 @@ struct Stream {
   Pipeline pipeline;
   std::uint64_t seed = 0;
   std::shared_ptr<WayBook> book = nullptr;  // its first way is "as stored"
-  bool always = false;            // the last way, whatever it weighs
-  std::uint64_t data = 0;         // CacheKey::data
+  bool always = false;                      // the last way, whatever it weighs
+  std::uint64_t data = 0;                   // CacheKey::data
 };
 
 struct Order {

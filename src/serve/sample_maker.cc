@@ -121,8 +121,7 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
     return write(*excerpt, way.codec);
   }
   const Cut from = stored.cut;
-  Result<Sample> made =
-      stream.pipeline.run(std::move(stored), from, way.cut, draft.draws, how);
+  Result<Sample> made = stream.pipeline.run(std::move(stored), from, way.cut, draft.draws, how);
   if (!made) return std::nullopt;
   return write(made.value(), way.codec);
 } catch (...) {  // out of memory

@@ -9,7 +9,8 @@ namespace cutwater::serve {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kTrials = 2;           // before a way's offers count
+constexpr double kUntriedSecondsPerByte = 2e-8;
+constexpr std::int64_t kTrials = 2;           // of each way, at first
 constexpr std::int64_t kMemory = 256;         // samples that an estimate is made of, at most
 constexpr std::uint64_t kBetweenTrials = 64;  // samples, of ways that are known already
 
@@ -42,8 +43,14 @@ void WayBook::estimate(const Facts& facts, std::vector<Offer>& offers) const {
   MutexLock lock(mutex_);
   for (std::size_t way = 1; way < ways_.size(); ++way) {
     const Known& known = known_[way];
-    if (known.tried < kTrials || (ways_[way].excerpt && facts.excerpt_share >= 1)) continue;
-    offers[way] = {known.bytes * unit(way, facts), known.seconds * facts.stored_bytes};
+    if (ways_[way].excerpt && facts.excerpt_share >= 1) continue;
+    // Headers and draws tell what an excerpt weighs, and a pipeline what a cut of one size does,
+    // before anything was tried.
+    const bool told = ways_[way].excerpt || fixed_bytes_[way] > 0;
+    if (known.tried > 0)
+      offers[way] = {known.bytes * unit(way, facts), known.seconds * facts.stored_bytes};
+    else if (told)
+      offers[way] = {unit(way, facts), kUntriedSecondsPerByte * facts.stored_bytes};
   }
 }
 

@@ -42,7 +42,7 @@ class WayBook {
 
   const std::vector<Way>& ways() const { return ways_; }
 
-  // One offer for each way; those that nobody has tried yet are not to be had.
+  // One offer for each way; of those that nobody has tried yet, what can be told without.
   void estimate(const Facts& facts, std::vector<Offer>& offers) const;
   // The best of the offers where a second is worth `price` bytes; 0: as stored.
   static std::size_t best(const std::vector<Offer>& offers, double price);
