@@ -154,7 +154,8 @@ void Workshop::offer(Job job) {
     backlog_ += job.draft.cost();
     jobs_.push_back(std::move(job));
     while (jobs_.size() > 1 && backlog_ > options_.backlog_seconds * options_.makers) {
-      const auto least = least_job();
+      const bool far_too_much = backlog_ > options_.most_backlog_seconds * options_.makers;
+      const auto least = least_job(far_too_much);
       if (least == jobs_.end()) break;
       backlog_ -= least->draft.cost();
       left_out.splice(left_out.end(), jobs_, least);
@@ -188,12 +189,16 @@ std::list<Workshop::Job>::iterator Workshop::best_job() {
   });
 }
 
-std::list<Workshop::Job>::iterator Workshop::least_job() {
-  const auto least =
-      std::ranges::min_element(jobs_, {}, [this](const Job& job) CUTWATER_REQUIRES(mutex_) {
-        return std::pair(below_floor(*job.client), efficiency(job.draft));
-      });
-  return below_floor(*least->client) || std::isinf(efficiency(least->draft)) ? jobs_.end() : least;
+// Of the jobs that may be left out; the end: none may.
+std::list<Workshop::Job>::iterator Workshop::least_job(bool though_link_is_busy) {
+  auto least = jobs_.end();
+  for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
+    const bool link_busy = job->client->held_bytes > 0;
+    if (std::isinf(efficiency(job->draft)) || below_floor(*job->client)) continue;
+    if (link_busy && !though_link_is_busy) continue;
+    if (least == jobs_.end() || efficiency(job->draft) < efficiency(least->draft)) least = job;
+  }
+  return least;
 }
 
 bool Workshop::below_floor(const Client::State& client) const {

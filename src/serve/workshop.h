@@ -4,8 +4,8 @@
 //
 // The makers' time goes to whoever saves most bytes with a second of it, whosever sample that is;
 // but each client has a floor, a share of the time that others cannot take. What would wait too
-// long goes as it is stored: a trainer's wish is advice, and a slow answer is worse than a large
-// one.
+// long goes as it is stored, unless its client's link is busy with earlier answers anyway: a
+// trainer's wish is advice, and a slow answer is worse than a large one.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct WorkshopOptions {
   std::size_t memory = std::size_t{1} << 30;  // read or made and not yet sent, of all clients
   std::size_t client_memory = std::size_t{128} << 20;  // of one; but always one sample
   double floor = 0.5;                                  // of an equal share of the makers' time
-  double backlog_seconds = 0.1;                        // that work may wait for each maker
+  double backlog_seconds = 0.1;     // that work may wait for each maker while a link is idle…
+  double most_backlog_seconds = 1;  // …and at most
   MakerOptions maker;
 };
 
@@ -83,7 +84,7 @@ class Workshop {
   void make_loop();
   bool take_order(ClientState& client, Order& order) CUTWATER_REQUIRES(mutex_);
   std::list<Job>::iterator best_job() CUTWATER_REQUIRES(mutex_);
-  std::list<Job>::iterator least_job() CUTWATER_REQUIRES(mutex_);
+  std::list<Job>::iterator least_job(bool though_link_is_busy) CUTWATER_REQUIRES(mutex_);
   bool below_floor(const Client::State& client) const CUTWATER_REQUIRES(mutex_);
   void offer(Job job);
   void answer(const ClientState& client, Draft draft);
