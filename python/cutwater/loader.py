@@ -58,8 +58,8 @@ def _explain_offload(offload: dict[str, Any]) -> list[str]:
     less = offload["stored_bytes"] / max(offload["wire_bytes"], 1)
     ways = ", ".join(f"{way['samples']} as {name}" for name, way in offload["by_way"].items())
     lines = [
-        f"near the storage: policy {offload['policy']}; {offload['wire_bytes'] / 1e6:.1f} MB came, {less:.2f}x less than "
-        f"stored, for {offload['storage_seconds']:.2f} s of the server's CPU ({ways or 'nothing yet'})",
+        f"near the storage: policy {offload['policy']}; {offload['wire_bytes'] / 1e6:.1f} MB came, {less:.2f}x less "
+        f"than stored, for {offload['storage_seconds']:.2f} s of the server's CPU ({ways or 'nothing yet'})",
         f"  {offload['decision']}",
     ]
     if trouble := offload["trouble"]:
