@@ -64,7 +64,7 @@ class ReadCall final : public grpc::ServerGenericBidiReactor {
         throw Error(Code::kInvalidArgument, "what came is no request");
       const std::shared_ptr<const Stream> stream = data_.plain(request.name());
       DataSets::check_id(*stream, request.id());
-      client_.order({{0, request.id(), 0, 0, stream}});
+      client_.order({{0, request.id(), 0, 0, stream, true}});
     } catch (...) {
       Finish(status_of(caught(-1, "serve")));
     }
