@@ -18,7 +18,7 @@ constexpr std::size_t kMostOptions = 256;
 constexpr double kEqual = 1e-9;  // what differs by less differs by rounding
 // The price of the trainer's seconds is sought on so many samples at most, evenly spread.
 constexpr std::size_t kSearchSamples = 8192;
-constexpr int kSearchSteps = 48;
+constexpr int kSearchSteps = 32;
 constexpr double kSearchRange = 1e9;  // around the bytes of an average second
 
 bool differ(double a, double b) { return std::abs(a - b) > kEqual * std::max(a, b); }
@@ -46,7 +46,7 @@ struct Walk {
   Outcome outcome;
   OffloadPrices prices;
   double next_price = 0;        // of the first step that was not taken
-  bool compute_bounds = false;  // the trainer is the longest there, or would be one step further
+  bool compute_bounds = false;  // the trainer is the longest there, or is one step before or behind
 };
 
 class Solver {
@@ -59,10 +59,17 @@ class Solver {
       walks.push_back(walk({0, 1}, 1));
     } else {
       walks.push_back(walk({1, 0}, 1));
-      if (walks[0].compute_bounds) walks.push_back(walk({1, compute_price()}, 1));
     }
     OffloadDecision best;
-    best.least_epoch_s = least_epoch_s(walks);
+    best.least_epoch_s = std::max(model_.least_epoch_s({1, 0, 0}), model_.least_epoch_s({0, 0, 1}));
+    if (model_.link_bounds() && walks[0].compute_bounds) {
+      const Searched found = compute_price();
+      best.least_epoch_s = std::max(best.least_epoch_s, model_.least_epoch_s(found.proof));
+      walks.push_back(walk({1, found.compute_s}, 1));
+    }
+    for (const Walk& walk : walks)
+      for (const OffloadPrices& prices : proofs(walk))
+        best.least_epoch_s = std::max(best.least_epoch_s, model_.least_epoch_s(prices));
     best.prices = walks[0].prices;
     best.choice.assign(table_.samples(), 0);
     Outcome found = outcome(model_.sums(best.choice));
@@ -99,20 +106,23 @@ class Solver {
       sums.add(table_.row(k * stride)[walk.choice[k]]);
     Outcome best = outcome(sums, times_weight);
     double shortest = best.times.epoch_s();
-    walk.compute_bounds = compute_is_longest(best.times);
+    bool longest_before = compute_is_longest(best.times);
+    walk.compute_bounds = longest_before;
     std::size_t taken = 0;
     for (std::size_t k = 0; k < steps.size(); ++k) {
       const std::span<const OffloadOption> row = table_.row(steps[k].sample);
       sums.move(row[steps[k].from], row[steps[k].to]);
       const Outcome now = outcome(sums, times_weight);
-      if (k == taken && compute_is_longest(now.times)) walk.compute_bounds = true;
+      const bool longest = compute_is_longest(now.times), around = longest || longest_before;
+      longest_before = longest;
+      if (k == taken && longest) walk.compute_bounds = true;
       const double limit = shortest * (1 + kEqual);
       if (now.times.storage_s > limit) break;  // and so it is from here on
       if (now.times.epoch_s() > limit || !better(now, best)) continue;
       best = now;
       shortest = std::min(shortest, now.times.epoch_s());
       taken = k + 1;
-      walk.compute_bounds = compute_is_longest(now.times);
+      walk.compute_bounds = around;
     }
     walk.outcome = best;
     for (std::size_t k = 0; k < taken; ++k) walk.choice[steps[k].sample / stride] = steps[k].to;
@@ -124,36 +134,46 @@ class Solver {
     return walk;
   }
 
-  // The price of the trainer's seconds, in bytes, that gives the best walk. The lower it is, the
-  // longer the trainer takes; so that is around the lowest by which the trainer does not bound the
-  // epoch, or very high where it always does.
-  double compute_price() const {
+  // Prices at which the dual optimum may lie: those of the steps where a walk ended.
+  static std::vector<OffloadPrices> proofs(const Walk& walk) {
+    std::vector<OffloadPrices> prices;
+    for (const double storage_s : {walk.prices.storage_s, walk.next_price})
+      if (storage_s < kNever)
+        prices.push_back({walk.prices.byte, storage_s, walk.prices.compute_s});
+    return prices;
+  }
+
+  struct Searched {
+    double compute_s = 0;  // gives the best walk
+    OffloadPrices proof;   // gives the best bound
+  };
+
+  // The price of the trainer's seconds, in bytes. The lower it is, the longer the trainer takes; so
+  // the best is around the lowest by which the trainer does not bound the epoch, or very high where
+  // it always does.
+  Searched compute_price() const {
     const std::size_t stride = (table_.samples() + kSearchSamples - 1) / kSearchSamples;
     const OffloadSums raw = model_.sums(std::vector<std::uint8_t>(table_.samples()));
     const double scale = raw.bytes > 0 && raw.compute_s > 0 ? raw.bytes / raw.compute_s : 1;
     double low = std::log(scale / kSearchRange), high = std::log(scale * kSearchRange);
+    Searched found{0, {1, 0, 0}};
     std::optional<Outcome> best;
-    double price = 0;
+    double least = 0;
     for (int step = 0; step < kSearchSteps; ++step) {
-      const double middle = (low + high) / 2;
-      const Walk found = walk({1, std::exp(middle)}, stride);
-      (found.compute_bounds ? low : high) = middle;
-      if (best && !better(found.outcome, *best)) continue;
-      best = found.outcome;
-      price = std::exp(middle);
+      const double middle = (low + high) / 2, price = std::exp(middle);
+      const Walk tried = walk({1, price}, stride);
+      (tried.compute_bounds ? low : high) = middle;
+      if (!best || !better(*best, tried.outcome)) {
+        best = tried.outcome;
+        found.compute_s = price;
+      }
+      for (const OffloadPrices& prices : proofs(tried))
+        if (const double proven = model_.least_epoch_s(prices, stride); proven > least) {
+          least = proven;
+          found.proof = prices;
+        }
     }
-    return price;
-  }
-
-  // Among the prices at which an optimum can lie are those of the steps where the walks ended.
-  double least_epoch_s(const std::vector<Walk>& walks) const {
-    double least = std::max(model_.least_epoch_s({1, 0, 0}), model_.least_epoch_s({0, 0, 1}));
-    for (const Walk& walk : walks)
-      for (const double price : {walk.prices.storage_s, walk.next_price})
-        if (price < kNever)
-          least = std::max(least,
-                           model_.least_epoch_s({walk.prices.byte, price, walk.prices.compute_s}));
-    return least;
+    return found;
   }
 
   const OffloadTable& table_;
