@@ -18,7 +18,7 @@ constexpr std::size_t kMostOptions = 256;
 constexpr double kEqual = 1e-9;  // what differs by less differs by rounding
 // The price of the trainer's seconds is sought on so many samples at most, evenly spread.
 constexpr std::size_t kSearchSamples = 8192;
-constexpr int kSearchSteps = 32;
+constexpr int kSearchSteps = 28;
 constexpr double kSearchRange = 1e9;  // around the bytes of an average second
 
 bool differ(double a, double b) { return std::abs(a - b) > kEqual * std::max(a, b); }
@@ -54,36 +54,27 @@ class Solver {
   Solver(const OffloadTable& table, const OffloadModel& model) : table_(table), model_(model) {}
 
   OffloadDecision solve() const {
-    std::vector<Walk> walks;
-    if (!model_.link_bounds()) {
-      walks.push_back(walk({0, 1}, 1));
-    } else {
-      walks.push_back(walk({1, 0}, 1));
-    }
+    const Searched searched = model_.link_bounds() ? search() : Searched{{0, 1}, {0, 0, 1}};
+    Walk walk = walked(searched.worth, 1);
     OffloadDecision best;
-    best.least_epoch_s = std::max(model_.least_epoch_s({1, 0, 0}), model_.least_epoch_s({0, 0, 1}));
-    if (model_.link_bounds() && walks[0].compute_bounds) {
-      const Searched found = compute_price();
-      best.least_epoch_s = std::max(best.least_epoch_s, model_.least_epoch_s(found.proof));
-      walks.push_back(walk({1, found.compute_s}, 1));
-    }
-    for (const Walk& walk : walks)
-      for (const OffloadPrices& prices : proofs(walk))
-        best.least_epoch_s = std::max(best.least_epoch_s, model_.least_epoch_s(prices));
-    best.prices = walks[0].prices;
+    best.least_epoch_s = model_.least_epoch_s(searched.proof);
+    std::vector<OffloadPrices> prices = proofs(walk);
+    prices.insert(prices.end(), {{1, 0, 0}, {0, 0, 1}});
+    for (const OffloadPrices& one : prices)
+      best.least_epoch_s = std::max(best.least_epoch_s, model_.least_epoch_s(one));
+
+    best.prices = {walk.prices.byte, kNever, walk.prices.compute_s};
     best.choice.assign(table_.samples(), 0);
     Outcome found = outcome(model_.sums(best.choice));
     const auto offer = [&](OffloadPolicy by, std::vector<std::uint8_t> choice) {
       const Outcome offered = outcome(model_.sums(choice));
-      if (!better(offered, found)) return false;
+      if (!better(offered, found)) return;
       found = offered;
       best.made_by = by;
       best.choice = std::move(choice);
-      return true;
     };
-    for (Walk& walk : walks)
-      if (offer(OffloadPolicy::kSophon, std::move(walk.choice))) best.prices = walk.prices;
-    if (best.made_by != OffloadPolicy::kSophon) best.prices.storage_s = kNever;  // raw
+    offer(OffloadPolicy::kSophon, std::move(walk.choice));
+    if (best.made_by == OffloadPolicy::kSophon) best.prices = walk.prices;
     for (const OffloadPolicy policy :
          {OffloadPolicy::kAllOff, OffloadPolicy::kResizeOff, OffloadPolicy::kPaper})
       offer(policy, choice_by_rule(policy, table_, model_));
@@ -95,7 +86,7 @@ class Solver {
     return {model_.times(sums, times_weight), model_.link_bounds() ? sums.bytes : 0};
   }
 
-  Walk walk(const OffloadWorth& worth, std::size_t stride) const {
+  Walk walked(const OffloadWorth& worth, std::size_t stride) const {
     Walk walk;
     walk.prices = {worth.byte, kNever, worth.compute_s};
     const std::vector<OffloadStep> steps = offload_steps(table_, worth, stride, walk.choice);
@@ -144,34 +135,35 @@ class Solver {
   }
 
   struct Searched {
-    double compute_s = 0;  // gives the best walk
-    OffloadPrices proof;   // gives the best bound
+    OffloadWorth worth;   // gives the best walk
+    OffloadPrices proof;  // gives the best bound
   };
 
-  // The price of the trainer's seconds, in bytes. The lower it is, the longer the trainer takes; so
-  // the best is around the lowest by which the trainer does not bound the epoch, or very high where
-  // it always does.
-  Searched compute_price() const {
+  // What the trainer's seconds are worth, in bytes: nothing, unless the trainer bounds the epoch.
+  // The lower the price, the longer the trainer takes; so the best is around the lowest by which it
+  // does not bound, or very high where it always does.
+  Searched search() const {
     const std::size_t stride = (table_.samples() + kSearchSamples - 1) / kSearchSamples;
     const OffloadSums raw = model_.sums(std::vector<std::uint8_t>(table_.samples()));
     const double scale = raw.bytes > 0 && raw.compute_s > 0 ? raw.bytes / raw.compute_s : 1;
     double low = std::log(scale / kSearchRange), high = std::log(scale * kSearchRange);
-    Searched found{0, {1, 0, 0}};
-    std::optional<Outcome> best;
+    Searched found{{1, 0}, {1, 0, 0}};
+    Walk best = walked(found.worth, stride);
+    if (!best.compute_bounds) return found;
     double least = 0;
     for (int step = 0; step < kSearchSteps; ++step) {
-      const double middle = (low + high) / 2, price = std::exp(middle);
-      const Walk tried = walk({1, price}, stride);
+      const double middle = (low + high) / 2;
+      const OffloadWorth worth{1, std::exp(middle)};
+      Walk tried = walked(worth, stride);
       (tried.compute_bounds ? low : high) = middle;
-      if (!best || !better(*best, tried.outcome)) {
-        best = tried.outcome;
-        found.compute_s = price;
-      }
       for (const OffloadPrices& prices : proofs(tried))
         if (const double proven = model_.least_epoch_s(prices, stride); proven > least) {
           least = proven;
           found.proof = prices;
         }
+      if (better(best.outcome, tried.outcome)) continue;
+      best = std::move(tried);
+      found.worth = worth;
     }
     return found;
   }
