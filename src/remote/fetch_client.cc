@@ -247,6 +247,7 @@ void FetchClient::received(Server& server) {
   if (options_.link) due = options_.link->book(bytes);
   accept(server, std::move(*reply), bytes, due);
   last_progress_ = now;
+  on_fallback_ = false;
   if (due > now)
     server.receive_at = due;
   else
@@ -424,12 +425,13 @@ void FetchClient::end_stalled(Time now) {
 void FetchClient::give_up(Time now) {
   if (asked_.empty()) return;
   const double waited = seconds(now - last_progress_);
-  if (options_.fallback && waited > kFallbackAfter) {
+  if (options_.fallback && (on_fallback_ || waited > kFallbackAfter)) {
     {
       MutexLock lock(mutex_);
       report_.fallbacks += static_cast<std::int64_t>(unsent_.size());
     }
     while (!unsent_.empty()) {
+      on_fallback_ = true;
       const std::uint64_t token = unsent_.front();
       forget(token);
       due_.push_back({now, {token, std::nullopt, 0}});

@@ -111,6 +111,7 @@ class FetchClient final : public Fetcher {
   std::vector<Due> due_;
   Time last_progress_ = Clock::now(), last_due_ = last_progress_;
   double usual_latency_s_ = 0;
+  bool on_fallback_ = false;  // no server has sent anything since it was last taken
 
   mutable Mutex mutex_;
   Condition arrived_changed_;

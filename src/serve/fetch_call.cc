@@ -44,13 +44,12 @@ void FetchCall::start() {
 
 void FetchCall::OnReadDone(bool ok) {
   std::optional<grpc::Status> refused;
-  bool room = false;
   if (ok) {
     try {
       pb::FetchRequest request;
       if (request_.Length() > wire::kMostRequestBytes || !wire::parse(request_, request))
-        throw Error(Code::kInvalidArgument, "what came is no request");
-      room = take(request);
+        throw Error(Code::kUnavailable, wire::kDamaged);
+      take(request);
     } catch (...) {
       refused = status_of(caught(-1, "serve"));
     }
@@ -61,12 +60,12 @@ void FetchCall::OnReadDone(bool ok) {
   if (!ok) no_more_orders_ = true;
   if (refused)
     end(std::move(*refused));
-  else if (ok && room)
+  else if (ok && ordered_ < service_.options_.in_flight)  // else when an answer was taken
     read_on();
   end_when_done();
 }
 
-bool FetchCall::take(const pb::FetchRequest& request) {
+void FetchCall::take(const pb::FetchRequest& request) {
   if (request.wanted_size() > wire::kMostWanted)
     throw Error(Code::kInvalidArgument, "a request may name " + std::to_string(wire::kMostWanted) +
                                             " samples at most, this one has " +
@@ -82,15 +81,12 @@ bool FetchCall::take(const pb::FetchRequest& request) {
     orders.push_back(
         {wanted.token(), wanted.id(), wanted.epoch(), price, stream_, wanted.as_stored()});
   }
-  bool room = false;
   {
     MutexLock lock(mutex_);
     begun_ = true;
     ordered_ += request.wanted_size();
-    room = ordered_ < service_.options_.in_flight;
   }
   client_.order(std::move(orders));
-  return room;
 }
 
 void FetchCall::deliver(Answer answer) {
