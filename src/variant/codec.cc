@@ -22,7 +22,6 @@ constexpr std::size_t kMostKept = std::size_t{64} << 20;
   throw Error(Code::kBadSample, "the compressed bytes are damaged: " + why);
 }
 
-// One per thread: making them costs more than a small sample.
 using Lz4Context = std::unique_ptr<LZ4F_dctx, decltype(&LZ4F_freeDecompressionContext)>;
 
 Lz4Context lz4_context() {
@@ -31,6 +30,7 @@ Lz4Context lz4_context() {
   return {made, LZ4F_freeDecompressionContext};
 }
 
+// One per thread: making them costs more than a small sample.
 struct Contexts {
   std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> pack{ZSTD_createCCtx(), ZSTD_freeCCtx};
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> unpack{ZSTD_createDCtx(), ZSTD_freeDCtx};
