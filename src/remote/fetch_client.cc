@@ -265,7 +265,7 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   asked.at.erase(server_number(server));
   const auto& variants = steering_.ways().variants;
 
-  Fetched fetched{reply.token(), std::nullopt, bytes};
+  Fetched fetched{reply.token(), std::nullopt, bytes, reply.path()};
   if (reply.has_failure()) {
     fetched.sample = wire::from_message(reply.failure(), asked.id);
   } else {

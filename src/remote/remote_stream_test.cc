@@ -134,7 +134,7 @@ TEST_F(RemoteStream, GoesOnInMidEpochByAnotherPolicy) {
   for (std::size_t turn = 0; all.size() < expected.size(); ++turn) {
     const bool from_files = turn % 4 == 3;
     Loader loader(photos_of(from_files ? source_ : open_remote(server.url(), over_a_link())),
-                  by_policy(kPolicies[turn % std::size(kPolicies)]));
+                  by_policy(from_files ? "auto" : kPolicies[turn % std::size(kPolicies)]));
     if (turn > 0) loader.restore(state);
     loader.begin();
     for (int batch = 0; batch < 3; ++batch) {

@@ -117,17 +117,23 @@ Result<Sample> Executor::make_substitute(Task& task, Result<Sample> made, Work& 
                   what_.bad_samples.policy == OnError::kSubstitute;
        ++i) {
     Failure failure = std::move(made.failure());
-    if (failure.path.empty()) failure.path = what_.source->path(task.ticket.id);
+    complete_path(task, failure);
     work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
     task.read_seconds = 0;
     task.as_stored = true;
+    task.path.clear();
     if (std::optional<Kept> kept = look_up(task, work))
       made = make_sample(task, std::move(kept->sample), kept->from, work);
     else
       made = make_sample(task, read_at_once(task, work), From::kSource, work);
   }
   return made;
+}
+
+void Executor::complete_path(const Task& task, Failure& failure) const {
+  if (!failure.path.empty()) return;
+  failure.path = task.path.empty() ? what_.source->path(task.ticket.id) : task.path;
 }
 
 // Counts what is read, but not what it is unpacked to.
@@ -290,7 +296,7 @@ void Executor::finish(Task& task, Result<Sample> made, Work& work) {
     task.run->complete(task.ticket);
   } else {
     Failure failure = std::move(made.failure());
-    if (failure.path.empty()) failure.path = what_.source->path(task.ticket.id);
+    complete_path(task, failure);
     task.run->fail(task.ticket, std::move(failure));
   }
   for (Failure& failure : task.run->take_skipped()) {

@@ -28,6 +28,7 @@ static pb::Reply message_of(const Answer& answer, double queued_s) {
   }
   reply.set_queued_s(as_float(queued_s));
   reply.set_ran_less(answer.ran_less);
+  reply.set_path(answer.path);
   if (!answer.form) *reply.mutable_failure() = wire::to_message(answer.form.failure());
   return reply;
 }

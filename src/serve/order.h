@@ -39,6 +39,7 @@ struct Answer {
   std::size_t way = 0;
   double stored_bytes = 0, seconds = 0;  // CPU, besides reading
   std::vector<Offer> offers;             // as estimated; empty: there was nothing to choose
+  std::string path = {};                 // of the sample, for people
   bool ran_less = false;                 // than the trainer asked for
   Result<std::shared_ptr<const Buffer>> form = Failure{};
 };

@@ -67,6 +67,7 @@ Answer SampleMaker::finish(Draft draft) const {
   answer.stored_bytes = bytes_of(*draft.stored);
   answer.ran_less = draft.ran_less;
   try {
+    answer.path = stream.source->path(draft.order.id);
     const double start = thread_seconds();
     std::optional<Form> form;
     if (draft.way > 0) {
