@@ -35,6 +35,7 @@
 #include "run/hint_book.h"
 #include "run/memory_gate.h"
 #include "run/op_record.h"
+#include "run/read_times.h"
 #include "run/ring.h"
 #include "run/sample_read.h"
 
@@ -179,7 +180,7 @@ class Executor {
     SampleId id;  // that was asked for; the ticket's may be a substitute
     GateHold hold;
     std::unique_ptr<SampleRead> read;  // null: the source reads in one go
-    double read_seconds = 0;           // that a thread was at it, or waited for it
+    double read_seconds = 0;           // that a thread usually is at it, or waits for it
     Making making;
     std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
   };
@@ -216,7 +217,6 @@ class Executor {
   std::function<void(std::size_t)> room_for_read(Task& task, std::uint64_t* read_bytes);
   void make_kept(Task& task, Kept kept, Work& work);
   void make_read(Task& task, Work& work, Clock::time_point start);
-  double usual_read(double seconds);
   Result<Sample> take_read(Task& task, Work& work);
   Result<Sample> read_at_once(Task& task, Work& work);
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
@@ -248,8 +248,7 @@ class Executor {
   std::size_t noted_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   Work work_ CUTWATER_GUARDED_BY(mutex_);
-  double usual_read_s_ CUTWATER_GUARDED_BY(mutex_) = 0;
-  std::int64_t reads_counted_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  ReadTimes read_times_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 
   // Whether reads of a file system that cannot say if they would wait are slow: now and then a
