@@ -8,7 +8,7 @@ namespace cutwater {
 double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t form,
                std::size_t sample) {
   const Demand read({0, 1, model.source_bytes[sample], 0}, rates);
-  return read.longest() + std::max(model.miss_s[sample] - model.forms[form].hit_s[sample], 0.0);
+  return read.longest() + model.forms[form].until_s[sample];
 }
 
 EngineFill::EngineFill(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
@@ -33,16 +33,39 @@ EngineFill::EngineFill(const CacheModel& model, const SharedRates& rates, const 
                    [](const Step& a, const Step& b) { return a.density > b.density; });
 }
 
+// As the cache of a lone job fills, a part of every kind of sample finds room. Then those that are
+// worth clearly more than the least of them drive it out, until nothing outside is worth clearly
+// more than anything inside: what has come in above least / kClearlyLess has the room of what was
+// there below, and in between all is as at first.
+EngineFill::Band EngineFill::band(std::span<const double> shares, double room) const {
+  const auto bytes = [&](const Step& step) {
+    return shares[step.form] * keeping_.weight() * step.bytes;
+  };
+  double below = 0, above = 0;
+  for (const Step& step : steps_) below += bytes(step);
+  if (below <= room) return {};
+  const double part = room / below;
+  auto entering = steps_.begin();
+  for (const Step& step : steps_) {
+    const double full = step.density / kClearlyLess;
+    for (; entering->density > full; ++entering) above += bytes(*entering);
+    below -= bytes(step);
+    if (above * (1 - part) >= below * part) return {part, step.density, full};
+  }
+  return {part, 0, 0};  // by rounding
+}
+
 Filled EngineFill::with(std::span<const double> shares) const {
   Filled filled;
   Fill& fill = filled.fill = not_kept_;
   const Kept before_staying = keeping_.passes() ? Kept::kPassing : Kept::kNot;
   double left = std::max(budget_, 0.0);
+  const Band kept = keeping_.passes() ? Band{} : band(shares, left);
   const Step* next = nullptr;  // to be done, were there more room
   for (const Step& step : steps_) {
     const double share = shares[step.form] * keeping_.weight();
     if (!(share > 0)) continue;
-    const double done = std::min(1.0, left / (share * step.bytes)) * share;
+    const double done = std::min(kept.part_of(step), left / (share * step.bytes)) * share;
     left -= done * step.bytes;
     if (done > 0) {
       const Kept before = step.stays ? before_staying : Kept::kNot;
@@ -50,10 +73,8 @@ Filled EngineFill::with(std::span<const double> shares) const {
       keeping_.add(step.form, step.sample, before, -done, fill);
       keeping_.add(step.form, step.sample, after, done, fill);
     }
-    if (done < share) {
-      next = &step;
-      break;
-    }
+    if (next == nullptr && done < share) next = &step;
+    if (next != nullptr && !(left > 0)) break;
   }
   for (std::size_t f = 0; f < shares.size(); ++f) fill.forms[f].share = shares[f];
   const Demand demand(fill.later, rates_);

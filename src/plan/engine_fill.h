@@ -2,7 +2,8 @@
 // EngineFill: what becomes of a cache for a given split, as the engine fills it. It keeps all
 // samples that belong to a form as long as there is room; where there is none, those that will save
 // the most seconds per byte, whichever resource bounds the jobs: first, for the short time until
-// the other jobs have taken them, then for all epochs.
+// the other jobs have taken them, then for all epochs. A job that is alone keeps what came first,
+// until something comes that is clearly worth more.
 #pragma once
 
 #include <span>
@@ -11,6 +12,9 @@
 #include "plan/cache_fill.h"
 
 namespace cutwater {
+
+// What makes way for a value in the cache is at most worth this part of it, by the byte.
+inline constexpr double kClearlyLess = 0.8;
 
 // What the engine takes a kept sample to be worth: the time of its read, and a thread's until the
 // form was there.
@@ -34,6 +38,14 @@ class EngineFill {
     bool stays = false;
     double bytes = 0, density = 0;
   };
+  // Of samples that a lone job keeps: all above `full`, and this part of those from `least` on.
+  struct Band {
+    double part = 1, least = 0, full = 0;
+    double part_of(const Step& step) const {
+      return step.density > full ? 1 : step.density >= least ? part : 0;
+    }
+  };
+  Band band(std::span<const double> shares, double room) const;
 
   const SharedRates& rates_;
   const Keeping keeping_;
