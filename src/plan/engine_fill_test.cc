@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/engine_fill.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "plan/test_profiles.h"
+
+namespace cutwater {
+namespace {
+
+constexpr double kHit = 0.001, kBytes = 1e6;
+
+// Samples of one size that take these seconds to decode, one thread, nothing else.
+Profile profile_of(const std::vector<double>& decode_s) {
+  Profile profile = test_profile(100'000, {{"source", 1e5, 0, 0}, {"decode", kBytes, 0, kHit}});
+  const std::size_t count = decode_s.size();
+  profile.ids.resize(count);
+  for (CutProfile& cut : profile.cuts) {
+    for (auto* column :
+         {&cut.bytes, &cut.op_s, &cut.prefix_s, &cut.finish_s, &cut.first_s, &cut.memory_s})
+      if (!column->empty()) column->resize(count, column->front());
+    for (VariantProfile& v : cut.variants)
+      v = {v.codec, cut.bytes, std::vector<double>(count), std::vector<double>(count)};
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    profile.cuts[1].prefix_s[i] = decode_s[i];
+    profile.cuts[0].finish_s[i] = decode_s[i] + kHit;
+  }
+  return profile;
+}
+
+double planned_s(const std::vector<double>& decode_s, double room) {
+  const Profile profile = profile_of(decode_s);
+  const CacheModel model(profile);
+  const SharedRates rates;
+  const Sharing alone;
+  const EngineFill engine(model, rates, alone, room * model.samples * kBytes);
+  return 1 / engine.with(std::vector<double>{0, 1}).samples_per_s;
+}
+
+// The policy itself, for one job: what comes finds a free place, or that of the least worthy if
+// that is worth clearly less; epoch after epoch, until nothing moves.
+double policy_s(const std::vector<double>& decode_s, double room, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::size_t> order(decode_s.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto places = static_cast<std::size_t>(room * static_cast<double>(order.size()));
+  std::vector<std::size_t> kept;
+  const auto by_worth = [&](std::size_t i) { return decode_s[i]; };
+  for (bool moved = true; moved;) {
+    moved = false;
+    std::ranges::shuffle(order, random);
+    for (const std::size_t i : order) {
+      if (std::ranges::find(kept, i) != kept.end()) continue;
+      if (kept.size() < places) {
+        kept.push_back(i);
+      } else if (auto least = std::ranges::min_element(kept, {}, by_worth);
+                 decode_s[*least] < kClearlyLess * decode_s[i]) {
+        *least = i;
+        moved = true;
+      }
+    }
+  }
+  double seconds = kHit;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (std::ranges::find(kept, i) == kept.end())
+      seconds += decode_s[i] / static_cast<double>(order.size());
+  return seconds;
+}
+
+TEST(EngineFill, ALoneJobKeepsWhatThePolicyKeeps) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    std::lognormal_distribution<double> worth(-5, 0.02 * (seed % 50));
+    std::vector<double> decode_s(400);
+    for (double& one : decode_s) one = worth(random);
+    for (const double room : {0.1, 0.3, 0.6, 0.9})
+      EXPECT_NEAR(planned_s(decode_s, room) / policy_s(decode_s, room, seed), 1, 0.04)
+          << "seed " << seed << ", room " << room;
+  }
+}
+
+TEST(EngineFill, OfSamplesThatAreAlikeALoneJobKeepsAPartOfEachKind) {
+  EXPECT_NEAR(planned_s({0.010, 0.011, 0.012}, 0.5), kHit + 0.5 * 0.011, 1e-9);
+  EXPECT_NEAR(planned_s({0.010, 0.020}, 0.5), kHit + 0.5 * 0.010, 1e-9) << "clearly more";
+  EXPECT_NEAR(planned_s({0.010, 0.020}, 1), kHit, 1e-7);
+  EXPECT_NEAR(planned_s({0.010, 0.020}, 0), kHit + 0.015, 1e-9);
+}
+
+}  // namespace
+}  // namespace cutwater
