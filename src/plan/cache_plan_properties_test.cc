@@ -42,6 +42,8 @@ Case random_case(std::uint64_t seed) {
       left[i] = std::min(left[i], cut.finish_s[i]);
       cut.finish_s[i] = cut.first_s[i] = cut.memory_s[i] = left[i];
       cut.prefix_s[i] = whole[i] - left[i];
+      for (VariantProfile& variant : cut.variants)
+        variant.decode_s[i] = std::min(variant.decode_s[i], cut.prefix_s[i]);
     }
   }
   const CacheModel model(made.profile);

@@ -44,15 +44,17 @@ EngineFill::Band EngineFill::band(std::span<const double> shares, double room) c
   double below = 0, above = 0;
   for (const Step& step : steps_) below += bytes(step);
   if (below <= room) return {};
-  const double part = room / below;
+  Band band;
+  band.part = room / below;
   auto entering = steps_.begin();
   for (const Step& step : steps_) {
-    const double full = step.density / kClearlyLess;
-    for (; entering->density > full; ++entering) above += bytes(*entering);
+    band.least = step.density;
+    band.full = step.density / kClearlyLess;
+    for (; entering->density > band.full; ++entering) above += bytes(*entering);
     below -= bytes(step);
-    if (above * (1 - part) >= below * part) return {part, step.density, full};
+    if (above * (1 - band.part) >= below * band.part) break;
   }
-  return {part, 0, 0};  // by rounding
+  return band;
 }
 
 Filled EngineFill::with(std::span<const double> shares) const {
