@@ -33,7 +33,7 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
   verb.add_option("--link-rate", arguments.link_rate,
                   "seneca: of storage and cache together (default: no bound)");
   verb.add_option("--window", arguments.window,
-                  "seneca: samples on their way from one job to the others (default: 128 for each "
+                  "seneca: samples on their way from one job to the others (default: 16 for each "
                   "job, or one percent of all)")
       ->check(CLI::PositiveNumber);
   verb.add_option("--threads", arguments.threads, "Threads (default: those of the profile)")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// EngineFill: what becomes of a cache for a given split, as the engine fills it. It keeps all
-// samples that belong to a form as long as there is room; where there is none, those that will save
-// the most seconds per byte, whichever resource bounds the jobs: first, for the short time until
-// the other jobs have taken them, then for all epochs. A job that is alone keeps what came first,
-// until something comes that is clearly worth more.
+// EngineFill: what becomes of a cache for a given split, as the engine fills it. What one of
+// several jobs makes is there first for the short time until the others have taken it, or until it
+// makes way before they have. In the room that is left, those samples stay for all epochs that save
+// the most seconds per byte, whichever resource bounds the jobs. A job that is alone keeps what
+// came first, until something comes that is clearly worth more.
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@ double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t fo
 class EngineFill {
  public:
   // `used`: forms with a share there are all that will be asked for; empty: all are. REQUIRES:
-  // model, rates and sharing outlive this.
+  // model and rates outlive this.
   EngineFill(const CacheModel& model, const SharedRates& rates, const Sharing& sharing,
              double cache_bytes, std::span<const double> used = {});
 
@@ -32,10 +32,9 @@ class EngineFill {
   Filled with(std::span<const double> shares) const;
 
  private:
-  // A sample that would be handed on, or that would stay besides.
+  // A sample that would stay.
   struct Step {
     std::size_t form = 0, sample = 0;
-    bool stays = false;
     double bytes = 0, density = 0;
   };
   // Of samples that a lone job keeps: all above `full`, and this part of those from `least` on.
@@ -46,7 +45,10 @@ class EngineFill {
     }
   };
   Band band(std::span<const double> shares, double room) const;
+  Sharing sharing_in(double room, double mean_bytes) const;
+  double mean_bytes(std::span<const double> shares) const;
 
+  const CacheModel& model_;
   const SharedRates& rates_;
   const Keeping keeping_;
   const Fill not_kept_;

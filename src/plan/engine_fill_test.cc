@@ -91,5 +91,38 @@ TEST(EngineFill, OfSamplesThatAreAlikeALoneJobKeepsAPartOfEachKind) {
   EXPECT_NEAR(planned_s({0.010, 0.020}, 0), kHit + 0.015, 1e-9);
 }
 
+// The other jobs come by chance for what one has made. In room for so many samples, each of them
+// drives out the one that was made that many before: this counts who was in time.
+TEST(EngineFill, InLittleRoomSomeComeTooLate) {
+  const Profile profile = profile_of({0.010});
+  const CacheModel model(profile);
+  const SharedRates rates;
+  std::mt19937_64 random(1);
+  for (const int jobs : {2, 4, 8})
+    for (const double room : {2.0, 20.0, 200.0}) {
+      Sharing sharing;
+      sharing.jobs = jobs;
+      sharing.window_share = 60 / model.samples;
+      const double lag = lag_share(sharing) * model.samples;
+      std::exponential_distribution<double> comes(1 / lag);
+      double in_time = 0, last = 0;
+      constexpr int kTrials = 20'000;
+      for (int i = 0; i < kTrials; ++i) {
+        double latest = 0;
+        for (int job = 1; job < jobs; ++job) {
+          const double when = comes(random);
+          in_time += when < room ? 1 : 0;
+          latest = std::max(latest, when);
+        }
+        last += latest / kTrials;
+      }
+      EXPECT_NEAR(last, 60, 1.5) << "the window is until the last has come";
+      const EngineFill engine(model, rates, sharing, room * kBytes);
+      const Fill fill = engine.with(std::vector<double>{0, 1}).fill;
+      EXPECT_NEAR(fill.hit_rate, in_time / kTrials / jobs, 0.01) << jobs << " jobs, room " << room;
+      EXPECT_LE(fill.bytes * model.samples, room * kBytes * 1.0001);
+    }
+}
+
 }  // namespace
 }  // namespace cutwater
