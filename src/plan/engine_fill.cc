@@ -36,27 +36,24 @@ double EngineFill::mean_bytes(std::span<const double> shares) const {
   return sum;
 }
 
-// As the cache of a lone job fills, a part of every kind of sample finds room. Then those that are
-// worth clearly more than the least of them drive it out, until nothing outside is worth clearly
-// more than anything inside: what has come in above least / kClearlyLess has the room of what was
-// there below, and in between all is as at first.
-EngineFill::Band EngineFill::band(std::span<const double> shares, double room) const {
-  const auto bytes = [&](const Step& step) {
-    return shares[step.form] * keeping_.weight() * step.bytes;
-  };
-  double below = mean_bytes(shares), above = 0;
-  if (below <= room) return {};
-  Band band;
-  band.part = room / below;
-  auto entering = steps_.begin();
-  for (const Step& step : steps_) {
-    band.least = step.density;
-    band.full = step.density / kClearlyLess;
-    for (; entering->density > band.full; ++entering) above += bytes(*entering);
-    below -= bytes(step);
-    if (above * (1 - band.part) >= below * band.part) break;
+// As the cache of a lone job fills, a part of every kind of sample finds room. A sample that was
+// never kept counts as the usual one, and drives out what is worth clearly less: when that is gone,
+// nothing moves any more.
+EngineFill::Kind EngineFill::kept_alone(std::span<const double> shares, double room) const {
+  const double all = mean_bytes(shares);
+  if (all <= room) return {};
+  Kind kind;
+  double before = 0, whole = 0, above = 0;
+  for (const Step& step : steps_) whole += shares[step.form];
+  for (const Step& step : steps_) {  // to the median
+    kind.least = kClearlyLess * step.density;
+    if ((before += shares[step.form]) >= whole / 2) break;
   }
-  return band;
+  for (const Step& step : steps_)
+    if (step.density >= kind.least) above += shares[step.form] * keeping_.weight() * step.bytes;
+  kind.part = std::min(1.0, room / above);
+  kind.part_below = above < all ? std::max(0.0, room - above) / (all - above) : 0;
+  return kind;
 }
 
 // In little room a sample makes way before all jobs have come for it: each comes by chance, so the
@@ -85,7 +82,7 @@ Filled EngineFill::with(std::span<const double> shares) const {
       keeping.add(step.form, step.sample, Kept::kPassing, share, fill);
     }
   double left = std::max(budget_ - window * all_bytes, 0.0);
-  const Band kept = passes ? Band{} : band(shares, left);
+  const Kind kept = passes ? Kind{} : kept_alone(shares, left);
   const Step* next = nullptr;  // that would stay, were there more room
   for (const Step& step : steps_) {
     const double share = shares[step.form] * keeping.weight();

@@ -3,7 +3,7 @@
 // several jobs makes is there first for the short time until the others have taken it, or until it
 // makes way before they have. In the room that is left, those samples stay for all epochs that save
 // the most seconds per byte, whichever resource bounds the jobs. A job that is alone keeps what
-// came first, until something comes that is clearly worth more.
+// came first, but for what is clearly worth less than the usual sample.
 #pragma once
 
 #include <span>
@@ -37,14 +37,12 @@ class EngineFill {
     std::size_t form = 0, sample = 0;
     double bytes = 0, density = 0;
   };
-  // Of samples that a lone job keeps: all above `full`, and this part of those from `least` on.
-  struct Band {
-    double part = 1, least = 0, full = 0;
-    double part_of(const Step& step) const {
-      return step.density > full ? 1 : step.density >= least ? part : 0;
-    }
+  // What a lone job keeps: this part of the samples from `least` on, and of those below.
+  struct Kind {
+    double least = 0, part = 1, part_below = 1;
+    double part_of(const Step& step) const { return step.density < least ? part_below : part; }
   };
-  Band band(std::span<const double> shares, double room) const;
+  Kind kept_alone(std::span<const double> shares, double room) const;
   Sharing sharing_in(double room, double mean_bytes) const;
   double mean_bytes(std::span<const double> shares) const;
 

@@ -153,15 +153,15 @@ std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, Keeper
   return std::nullopt;
 }
 
-// To stop at a cut in vain costs time: what a sample has saved before, or else the most that it
-// may, says whether it would be kept. Its size counts as the usual one.
+// To stop at a cut in vain costs time: what a sample has saved before, or else what one usually
+// does, says whether it would be kept. Its size counts as the usual one.
 bool CachedForms::has_room(const Form& form, Turn turn) const {
   const std::int64_t offered = form.offered.load(std::memory_order_relaxed);
   const std::int64_t bytes =
       form.offered_bytes.load(std::memory_order_relaxed) / std::max<std::int64_t>(offered, 1);
   double density = densities_[static_cast<std::size_t>(turn.id)].load(std::memory_order_relaxed);
   if (form.fresh || !(density > 0))
-    density = form.usual_density.load(std::memory_order_relaxed) * most_times_usual();
+    density = form.usual_density.load(std::memory_order_relaxed) * saved_share(form);
   const double seconds = offered > 0 ? density * static_cast<double>(bytes) : kNobodyKnows;
   return cache_->has_room(key(form, turn), static_cast<std::size_t>(bytes), seconds);
 }
@@ -184,20 +184,15 @@ std::optional<Cut> CachedForms::wants(Turn turn, Cut from, From made_from) {
 // see them. Where jobs share them, the latter must decide: if small samples stayed for good, each
 // job would have to make all large ones for itself. So no sample counts as much more by the byte
 // than the usual one; nor does it otherwise for a thread that was interrupted while it made it.
-double CachedForms::most_times_usual() const {
-  constexpr double kMostAlone = 8, kMostShared = 1.5;
-  return jobs_that_share() > 1 ? kMostShared : kMostAlone;
-}
-
 double CachedForms::saved_seconds(Form& form, double seconds, double bytes) const {
-  constexpr double kStep = 0.05;
+  constexpr double kStep = 0.05, kMostAlone = 8, kMostShared = 1.5;
   const double density = seconds / bytes;
   double usual = form.usual_density.load(std::memory_order_relaxed);
   usual = usual == 0 ? density : usual * (density > usual ? 1 + kStep : 1 - kStep);
   form.usual_density.store(usual, std::memory_order_relaxed);
-  const double most = most_times_usual();
+  const double most = jobs_that_share() > 1 ? kMostShared : kMostAlone;
   const double saved = bytes * std::clamp(density, usual / most, usual * most);
-  return saved * (plan_.trials ? plan_.trials->saved_share(form.cut) : 1);
+  return saved * saved_share(form);
 }
 
 void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds,

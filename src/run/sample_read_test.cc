@@ -119,13 +119,15 @@ TEST(SampleRead, SaysThatItHasToBeWaitedFor) {
   const auto link = std::make_shared<Link>(1e-3);
   const auto source = limited(some_files(folder, 1, 100), link);
   SampleRead read(*source->stored_bytes(), 0);
-  EXPECT_EQ(read.advance(), Next::kOpen);
-  read.leave_to_me();
-  EXPECT_EQ(read.advance(), Next::kMemory);
-  read.give(Buffer(read.size()));
-  EXPECT_EQ(read.advance(), Next::kRead);
-  read.leave_to_me();
-  EXPECT_EQ(read.advance(), Next::kWait);
+  Next next = read.advance();
+  for (; next == Next::kOpen || next == Next::kMemory || next == Next::kRead;
+       next = read.advance()) {
+    if (next == Next::kMemory)
+      read.give(Buffer(read.size()));
+    else
+      read.leave_to_me();
+  }
+  ASSERT_EQ(next, Next::kWait);
   EXPECT_GT(read.due(), std::chrono::steady_clock::now() + std::chrono::hours(10));
   read.done(-ETIME);
   EXPECT_EQ(read.advance(), Next::kSample);

@@ -50,7 +50,6 @@ class LimitedSource final : public Source, public StoredBytes {
   // The moment at which the bytes are asked for.
   StoredAt locate(SampleId id) const override {
     StoredAt at = stored_->locate(id);
-    at.perhaps_cached = false;
     std::uint64_t bytes = at.size;
     std::error_code failed;
     if (!at.file) bytes = std::filesystem::file_size(at.path, failed);
