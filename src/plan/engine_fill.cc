@@ -52,7 +52,6 @@ EngineFill::Kind EngineFill::kept_alone(std::span<const double> shares, double r
   for (const Step& step : steps_)
     if (step.density >= kind.least) above += shares[step.form] * keeping_.weight() * step.bytes;
   kind.part = std::min(1.0, room / above);
-  kind.part_below = above < all ? std::max(0.0, room - above) / (all - above) : 0;
   return kind;
 }
 

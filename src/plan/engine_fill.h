@@ -37,10 +37,11 @@ class EngineFill {
     std::size_t form = 0, sample = 0;
     double bytes = 0, density = 0;
   };
-  // What a lone job keeps: this part of the samples from `least` on, and of those below.
+  // What a lone job keeps: this part of the samples from `least` on; below, the best in what is
+  // left.
   struct Kind {
-    double least = 0, part = 1, part_below = 1;
-    double part_of(const Step& step) const { return step.density < least ? part_below : part; }
+    double least = 0, part = 1;
+    double part_of(const Step& step) const { return step.density < least ? 1 : part; }
   };
   Kind kept_alone(std::span<const double> shares, double room) const;
   Sharing sharing_in(double room, double mean_bytes) const;
