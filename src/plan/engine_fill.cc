@@ -66,45 +66,73 @@ Sharing EngineFill::sharing_in(double room, double mean_bytes) const {
   return sharing;
 }
 
-Filled EngineFill::with(std::span<const double> shares) const {
-  Filled filled;
-  Fill& fill = filled.fill = not_kept_;
+// Forms with a share; where jobs share them, those of more worth by the byte first: they drive the
+// others out, however soon those would be used.
+std::vector<std::vector<std::size_t>> EngineFill::groups(std::span<const double> shares) const {
+  std::vector<std::vector<std::size_t>> groups;
+  if (!keeping_.passes()) {
+    groups.emplace_back();
+    for (std::size_t f = 0; f < shares.size(); ++f) groups.back().push_back(f);
+    return groups;
+  }
+  std::vector<double> seconds(shares.size()), bytes(shares.size());
+  for (const Step& step : steps_) {
+    if (!(shares[step.form] > 0)) continue;
+    seconds[step.form] += step.density * step.bytes;
+    bytes[step.form] += step.bytes;
+  }
+  std::vector<std::pair<double, std::size_t>> by_density;
+  for (std::size_t f = 0; f < shares.size(); ++f)
+    if (bytes[f] > 0) by_density.emplace_back(-seconds[f] / bytes[f], f);
+  std::sort(by_density.begin(), by_density.end());
+  for (const auto& [density, form] : by_density) groups.push_back({form});
+  return groups;
+}
+
+// Adds what is kept of these forms, and returns the room that they leave.
+double EngineFill::keep(std::span<const double> shares, double room, Fill& fill,
+                        std::optional<Next>& next) const {
   const double all_bytes = mean_bytes(shares);
-  const bool passes = keeping_.passes() && budget_ > 0;
-  const Keeping keeping(model_, passes ? sharing_in(budget_, all_bytes) : keeping_.sharing());
+  const bool passes = keeping_.passes() && room > 0;
+  const Keeping keeping(model_, passes ? sharing_in(room, all_bytes) : keeping_.sharing());
   const Kept before = passes ? Kept::kPassing : Kept::kNot;
   const double window = passes ? keeping.sharing().window_share : 0;
-  if (passes)
-    for (const Step& step : steps_) {
-      const double share = shares[step.form] * keeping.weight();
-      keeping.add(step.form, step.sample, Kept::kNot, -share, fill);
-      keeping.add(step.form, step.sample, Kept::kPassing, share, fill);
-    }
-  double left = std::max(budget_ - window * all_bytes, 0.0);
+  double left = std::max(room - window * all_bytes, 0.0);
   const Kind kept = passes ? Kind{} : kept_alone(shares, left);
-  const Step* next = nullptr;  // that would stay, were there more room
   for (const Step& step : steps_) {
     const double share = shares[step.form] * keeping.weight();
     if (!(share > 0)) continue;
     const double bytes = (1 - window) * step.bytes;
     const double done = std::min(kept.part_of(step), left / (share * bytes)) * share;
     left -= done * bytes;
-    keeping.add(step.form, step.sample, before, -done, fill);
+    keeping.add(step.form, step.sample, Kept::kNot, -share, fill);
+    keeping.add(step.form, step.sample, before, share - done, fill);
     keeping.add(step.form, step.sample, Kept::kResident, done, fill);
-    if (next == nullptr && done < share) next = &step;
-    if (next != nullptr && !(left > 0)) break;
+    if (done >= share || next) continue;
+    next = Next{passes ? keeping.passing(step.form, step.sample) : keeping.miss(step.sample),
+                keeping.hit(step.form, step.sample), bytes};
+  }
+  return left;
+}
+
+Filled EngineFill::with(std::span<const double> shares) const {
+  Filled filled;
+  Fill& fill = filled.fill = not_kept_;
+  std::optional<Next> next;
+  double room = budget_;
+  for (const std::vector<std::size_t>& forms : groups(shares)) {
+    std::vector<double> of_these(shares.size());
+    for (const std::size_t f : forms) of_these[f] = shares[f];
+    room = keep(of_these, room, fill, next);
   }
   for (std::size_t f = 0; f < shares.size(); ++f) fill.forms[f].share = shares[f];
   const Demand demand(fill.later, rates_);
   filled.samples_per_s = 1 / demand.longest();
-  if (next == nullptr) return filled;
-  const Amounts miss = keeping.miss(next->sample);
-  const Demand without(passes ? keeping.passing(next->form, next->sample) : miss, rates_);
-  const Demand with(keeping.hit(next->form, next->sample), rates_);
+  if (!next) return filled;
+  const Demand without(next->now, rates_), with(next->then, rates_);
   for (std::size_t r = 0; r < Demand::kResources; ++r)
     if (demand.seconds[r] >= demand.longest())
-      filled.price =
-          std::max(0.0, (without.seconds[r] - with.seconds[r]) / ((1 - window) * next->bytes));
+      filled.price = std::max(0.0, (without.seconds[r] - with.seconds[r]) / next->bytes);
   return filled;
 }
 

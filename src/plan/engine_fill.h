@@ -6,6 +6,7 @@
 // came first, but for what is clearly worth less than the usual sample.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,7 +45,15 @@ class EngineFill {
     double part_of(const Step& step) const { return step.density < least ? 1 : part; }
   };
   Kind kept_alone(std::span<const double> shares, double room) const;
+  // What an access takes now, and would take if one more sample stayed, for so many bytes.
+  struct Next {
+    Amounts now, then;
+    double bytes = 0;
+  };
   Sharing sharing_in(double room, double mean_bytes) const;
+  std::vector<std::vector<std::size_t>> groups(std::span<const double> shares) const;
+  double keep(std::span<const double> shares, double room, Fill& fill,
+              std::optional<Next>& next) const;
   double mean_bytes(std::span<const double> shares) const;
 
   const CacheModel& model_;
