@@ -125,7 +125,9 @@ void FetchClient::run() {
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
     if (next == grpc::CompletionQueue::GOT_EVENT) {
       if (raw != nullptr) {
-        handle(std::unique_ptr<ServerCall::Tag>(static_cast<ServerCall::Tag*>(raw)), ok);
+        guarded([&] {
+          handle(std::unique_ptr<ServerCall::Tag>(static_cast<ServerCall::Tag*>(raw)), ok);
+        });
       } else {
         MutexLock lock(mutex_);
         alarm_set_ = false;
@@ -137,17 +139,31 @@ void FetchClient::run() {
       shut = true;
       continue;
     }
-    const Time now = Clock::now();
-    take_new();
-    hand_out_due(now);
-    for (Server& server : servers_)
-      if (server.receive_at && *server.receive_at <= now) receive(server);
-    end_stalled(now);
-    connect(now);
-    send(now);
-    hedge(now);
-    give_up(now);
+    guarded([this] { go_on(Clock::now()); });
   }
+}
+
+// What goes wrong here (memory, a certificate that cannot be read any more) is the end of all that
+// is waited for, not of the process.
+template <class Work>
+void FetchClient::guarded(Work&& work) {
+  try {
+    std::forward<Work>(work)();
+  } catch (...) {
+    fail_all(caught(-1, "read"));
+  }
+}
+
+void FetchClient::go_on(Time now) {
+  take_new();
+  hand_out_due(now);
+  for (Server& server : servers_)
+    if (server.receive_at && *server.receive_at <= now) receive(server);
+  end_stalled(now);
+  connect(now);
+  send(now);
+  hedge(now);
+  give_up(now);
 }
 
 // Whether it is closed and nothing is under way any more.

@@ -155,7 +155,10 @@ void Steering::decide() {
   machine.storage_threads = machine_.storage_threads;
   machine.compute_threads = machine_.compute_threads;
   if (progress_.samples > 0 && consumer_s > 0) machine.consumer_samples_per_s = 1 / consumer_s;
-  const OffloadDecision made = solve_offload({values, ways_.variants}, machine);
+  // As stored is what nothing has to be done for, wherever in the pipeline that is.
+  std::vector<OffloadVariant> variants = ways_.variants;
+  variants[0] = {};
+  const OffloadDecision made = solve_offload({values, variants}, machine);
   price_ = link ? made.prices.storage_s : kNever;
 
   const auto rows = static_cast<double>(rows_.size());

@@ -36,6 +36,7 @@
 #include "run/hint_book.h"
 #include "run/memory_gate.h"
 #include "run/op_record.h"
+#include "run/read_times.h"
 #include "run/ring.h"
 #include "run/sample_read.h"
 #include "source/fetcher.h"
@@ -187,7 +188,7 @@ class Executor {
     std::optional<Fetched> fetched;    // set: it was brought…
     bool as_stored = true;             // …and nothing was done to it
     std::string path;                  // where it comes from; empty: as the source says
-    double read_seconds = 0;           // that a thread was at it, or waited for it
+    double read_seconds = 0;           // that a thread usually is at it, or waits for it
     Making making;
     std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
   };
@@ -227,7 +228,6 @@ class Executor {
   std::function<void(std::size_t)> room_for_read(Task& task, std::uint64_t* read_bytes);
   void make_kept(Task& task, Kept kept, Work& work);
   void make_read(Task& task, Work& work, Clock::time_point start);
-  double usual_read(double seconds);
   Result<Sample> take_read(Task& task, Work& work);
   Result<Sample> take_fetched(Task& task, Work& work);
   Result<Sample> read_at_once(Task& task, Work& work);
@@ -261,8 +261,7 @@ class Executor {
   std::size_t noted_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   Work work_ CUTWATER_GUARDED_BY(mutex_);
-  double usual_read_s_ CUTWATER_GUARDED_BY(mutex_) = 0;
-  std::int64_t reads_counted_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  ReadTimes read_times_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 
   // Whether reads of a file system that cannot say if they would wait are slow: now and then a

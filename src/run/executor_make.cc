@@ -84,26 +84,20 @@ void Executor::make_kept(Task& task, Kept kept, Work& work) {
   finish(task, make_substitute(task, std::move(made), work), work);
 }
 
-// How long a read takes is the storage's and the scheduler's mood, not the sample's: what a hit
-// saves is the usual time, of which one that was held up must not be counted as worth a hundred.
-double Executor::usual_read(double seconds) {
-  constexpr double kMost = 4;
-  constexpr std::int64_t kMemory = 64;
-  MutexLock lock(mutex_);
-  reads_counted_ = std::min(reads_counted_ + 1, kMemory);
-  const double counted = reads_counted_ == 1 ? seconds : std::min(seconds, kMost * usual_read_s_);
-  usual_read_s_ += (counted - usual_read_s_) / static_cast<double>(reads_counted_);
-  return usual_read_s_;
-}
-
 void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
+  const std::uint64_t read_before = work.bytes_read;
   Result<Sample> stored = task.fetched ? take_fetched(task, work)
                           : task.read  ? take_read(task, work)
                                        : read_at_once(task, work);
   task.read.reset();
   task.fetched.reset();
   const std::uint64_t spent = nanoseconds_since(start);
-  task.read_seconds = usual_read(1e-9 * static_cast<double>(spent));
+  if (options_.keeper != nullptr) {
+    const auto bytes = static_cast<double>(work.bytes_read - read_before);
+    MutexLock lock(mutex_);
+    read_times_.learn(bytes, 1e-9 * static_cast<double>(spent));
+    task.read_seconds = read_times_.usual(bytes);
+  }
   work.read.nanoseconds += spent;
   ++work.read.calls;
   Result<Sample> made = make_sample(task, std::move(stored), From::kSource, work);

@@ -68,12 +68,13 @@ bool Executor::admit(Task& task) {
 
 // Into the ring; false: there is no ring, or no room in it.
 bool Executor::send(Task& task, SampleRead::Next what, Worker& worker) {
-  const bool open = what == SampleRead::Next::kOpen;
   SampleRead& read = *task.read;
-  const char* const path = open ? read.path().c_str() : nullptr;
-  const int fd = open ? -1 : read.fd();
-  const std::span<std::uint8_t> rest = open ? std::span<std::uint8_t>() : read.rest();
-  const std::uint64_t offset = open ? 0 : read.offset();
+  const bool is_read = what == SampleRead::Next::kRead;
+  const char* const path = what == SampleRead::Next::kOpen ? read.path().c_str() : nullptr;
+  const int fd = is_read ? read.fd() : -1;
+  const std::span<std::uint8_t> rest = is_read ? read.rest() : std::span<std::uint8_t>();
+  const std::uint64_t offset = is_read ? read.offset() : 0;
+  const Clock::time_point due = read.due();
   std::uint64_t token = 0;
   {
     MutexLock lock(mutex_);
@@ -82,8 +83,9 @@ bool Executor::send(Task& task, SampleRead::Next what, Worker& worker) {
     in_flight_.emplace(token, std::move(task));
   }
   // It may arrive, and be another thread's, before the call returns.
-  const bool sent =
-      open ? ring_->open(path, File::kOpenFlags, token) : ring_->read(fd, rest, offset, token);
+  const bool sent = path != nullptr ? ring_->open(path, File::kOpenFlags, token)
+                    : is_read       ? ring_->read(fd, rest, offset, token)
+                                    : ring_->wait_until(due, token);
   if (sent) {
     ++worker.work.reads_queued;
     worker.arrived_first = false;
