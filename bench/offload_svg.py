@@ -105,10 +105,9 @@ def lines(plan: dict[str, Any], top: float) -> list[str]:
     out = []
     for part in range(5):
         value = most * part / 4
-        out.append(
-            f'  <line class="grid" x1="{LINES}" y1="{y(value):.1f}" x2="{LINES_RIGHT}" y2="{y(value):.1f}"/>\n'
-            f'  <text class="small right" x="{LINES - 8}" y="{y(value) + 4:.1f}">{per_sample(value, plan):.0f} kB</text>'
-        )
+        at, words = y(value), f"{per_sample(value, plan):.0f} kB"
+        out.append(f'  <line class="grid" x1="{LINES}" y1="{at:.1f}" x2="{LINES_RIGHT}" y2="{at:.1f}"/>')
+        out.append(f'  <text class="small right" x="{LINES - 8}" y="{at + 4:.1f}">{words}</text>')
     for row in rows:
         at = x(row["storage_threads"])
         out.append(f'  <text class="small middle" x="{at:.1f}" y="{bottom + 18}">{row["storage_threads"]:.0f}</text>')

@@ -43,6 +43,7 @@ bool compute_is_longest(const OffloadTimes& t) {
 // A way along the steps, up to its best point.
 struct Walk {
   std::vector<std::uint8_t> choice;  // of every stride-th sample
+  Outcome outcome;
   OffloadPrices prices;
   double next_price = 0;        // of the first step that was not taken
   bool compute_bounds = false;  // the trainer is the longest there, or would be one step further
@@ -113,6 +114,7 @@ class Solver {
       taken = k + 1;
       walk.compute_bounds = compute_is_longest(now.times);
     }
+    walk.outcome = best;
     for (std::size_t k = 0; k < taken; ++k) walk.choice[steps[k].sample / stride] = steps[k].to;
     if (taken == steps.size())
       walk.prices.storage_s = 0;
@@ -122,18 +124,25 @@ class Solver {
     return walk;
   }
 
-  // The lowest price of the trainer's seconds, in bytes, by which the trainer does not bound the
-  // epoch; a very high one where it always does.
+  // The price of the trainer's seconds, in bytes, that gives the best walk. The lower it is, the
+  // longer the trainer takes; so that is around the lowest by which the trainer does not bound the
+  // epoch, or very high where it always does.
   double compute_price() const {
     const std::size_t stride = (table_.samples() + kSearchSamples - 1) / kSearchSamples;
     const OffloadSums raw = model_.sums(std::vector<std::uint8_t>(table_.samples()));
     const double scale = raw.bytes > 0 && raw.compute_s > 0 ? raw.bytes / raw.compute_s : 1;
     double low = std::log(scale / kSearchRange), high = std::log(scale * kSearchRange);
+    std::optional<Outcome> best;
+    double price = 0;
     for (int step = 0; step < kSearchSteps; ++step) {
       const double middle = (low + high) / 2;
-      (walk({1, std::exp(middle)}, stride).compute_bounds ? low : high) = middle;
+      const Walk found = walk({1, std::exp(middle)}, stride);
+      (found.compute_bounds ? low : high) = middle;
+      if (best && !better(found.outcome, *best)) continue;
+      best = found.outcome;
+      price = std::exp(middle);
     }
-    return std::exp(high);
+    return price;
   }
 
   // Among the prices at which an optimum can lie are those of the steps where the walks ended.

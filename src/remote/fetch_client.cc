@@ -75,10 +75,10 @@ FetchClient::~FetchClient() {
   }
 }
 
-void FetchClient::ask(std::uint64_t token, SampleId id, std::uint32_t epoch) {
+void FetchClient::ask(std::uint64_t token, SampleId id, std::uint32_t epoch, bool as_stored) {
   MutexLock lock(mutex_);
   if (closed_) return;
-  new_.push_back({token, id, epoch});
+  new_.push_back({token, id, epoch, as_stored});
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   if (!std::exchange(alarm_set_, true))
     alarm_.Set(&queue_, std::chrono::system_clock::now(), nullptr);
@@ -376,6 +376,7 @@ void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& b
     wanted->set_token(asked->token);
     wanted->set_id(asked->id);
     wanted->set_epoch(asked->epoch);
+    wanted->set_as_stored(asked->as_stored);
     wanted->set_price(static_cast<float>(steering_.price()));
     asked->sent = now;
     asked->at.insert(server_number(server));

@@ -76,8 +76,8 @@ void* ServerCall::tag(Event event) {
 
 void ServerCall::start() { call_->StartCall(tag(Event::kStarted)); }
 
-void ServerCall::write(grpc::ByteBuffer bytes) {
-  written_ = std::move(bytes);
+void ServerCall::write(const grpc::ByteBuffer& bytes) {
+  written_ = bytes;
   writing_ = true;
   call_->Write(written_, tag(Event::kWritten));
 }

@@ -184,7 +184,8 @@ class Executor {
     GateHold hold;
     bool begun = false;                // to be brought: it is in no cache
     std::unique_ptr<SampleRead> read;  // null: the source reads in one go
-    std::optional<Fetched> fetched;    // set: it was brought
+    std::optional<Fetched> fetched;    // set: it was brought…
+    bool as_stored = true;             // …and nothing was done to it
     double read_seconds = 0;           // that a thread was at it, or waited for it
     Making making;
     std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued

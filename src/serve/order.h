@@ -31,6 +31,7 @@ struct Order {
   std::uint32_t epoch = 0;
   double price = 0;  // bytes that a second of CPU must save
   std::shared_ptr<const Stream> stream;
+  bool as_stored = false;
 };
 
 struct Answer {

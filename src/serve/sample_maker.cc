@@ -42,7 +42,7 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
   }
   draft.stored = std::move(read).value();
   const std::vector<Way>& ways = stream.book->ways();
-  if (!may_work || ways.size() < 2) return draft;
+  if (!may_work || ways.size() < 2 || draft.order.as_stored) return draft;
 
   const double start = thread_seconds();
   Result<Draws> draws = stream.pipeline.draw(*draft.stored, stream.seed, draft.order.epoch);

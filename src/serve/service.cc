@@ -64,7 +64,7 @@ class ReadCall final : public grpc::ServerGenericBidiReactor {
       DataSets::check_id(*stream, request.id());
       // Whoever asks for nothing is no client: others share the workshop among them.
       client_.emplace(shop_, [this](Answer answer) { deliver(std::move(answer)); });
-      client_->order({{0, request.id(), 0, 0, stream}});
+      client_->order({{0, request.id(), 0, 0, stream, true}});
     } catch (...) {
       Finish(status_of(caught(-1, "serve")));
     }

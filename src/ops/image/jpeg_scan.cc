@@ -166,17 +166,28 @@ bool ScanReader::restart() {
                                                        JpegSymbols& symbols) {
   unsigned k = 0;
   do {
-    // 56 bits are there after a refill: enough for two symbols of any kind.
     reader.refill();
-    for (int step = 0; step < 2 && k < 63; ++step) {
-      const HuffmanCodes::Symbol symbol = table.codes().find(reader.bits());
-      const unsigned size = symbol.value & 15;
-      if (symbol.length == 0 || size > kLargestAc) return false;
-      reader.take(symbol.length);
-      const auto bits = static_cast<std::uint32_t>((reader.bits() >> 1) >> (63 - size));
-      reader.take(size);
-      k += AcTable::advance(symbol.value);
-      symbols.put_ac(component, symbol.value, bits);
+    for (int step = 0; step < 3; ++step) {
+      const std::size_t place = AcTable::place_of(reader.bits());
+      const AcTable::Entry entry = table.at(place);
+      if (!entry.known()) [[unlikely]] {
+        const unsigned before = k;
+        int value = 0;
+        if (!read_rare(reader, table, k, value)) return false;
+        symbols.put_ac(component, k - before, value);
+        break;
+      }
+      const unsigned first = k + entry.first_advance();
+      if (first >= 63 && entry.has_second()) [[unlikely]] {  // which belongs to the next block
+        symbols.put_ac(component, entry.first_advance(), entry.first_value());
+        reader.take(entry.first_bits());
+        k = first;
+        break;
+      }
+      k += entry.total_advance();
+      symbols.put_found(component, place);
+      reader.take(entry.total_bits());
+      if (k >= 63) break;
     }
   } while (k < 63);
   return k == 63 || k >= AcTable::kEndOfBlock;
