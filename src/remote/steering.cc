@@ -155,7 +155,9 @@ void Steering::decide() {
   machine.storage_threads = machine_.storage_threads;
   machine.compute_threads = machine_.compute_threads;
   if (progress_.samples > 0 && consumer_s > 0) machine.consumer_samples_per_s = 1 / consumer_s;
-  const OffloadDecision made = solve_offload({values, ways_.variants}, machine);
+  std::vector<OffloadVariant> variants = ways_.variants;
+  variants[0].cut = 0;  // as stored is raw to the solver, also where it is a store that is served
+  const OffloadDecision made = solve_offload({values, variants}, machine);
   price_ = link ? made.prices.storage_s : kNever;
 
   const auto rows = static_cast<double>(rows_.size());
