@@ -94,7 +94,7 @@ TEST_F(RemoteTrouble, WhatAServerKeepsIsAskedForElsewhere) {
     all = with_rest(std::move(all), loader);
   }
   what.source = source_;
-  Loader files(what, how);
+  Loader files(what, test::with_threads(1));
   EXPECT_EQ(all, epochs(files, 1));
   EXPECT_GE(loader.stats().fetch->hedged, 1);
 }
