@@ -64,32 +64,19 @@ TEST_F(RemoteTrouble, AServerGoesDownAndTheOtherGoesOn) {
 }
 
 TEST_F(RemoteTrouble, AServerIsStartedAgain) {
-  for (const char* const policy : {"none", "sophon", "all-off"}) {
-    auto server =
-        std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
-    serve::ServerOptions again = RunningServer::serving(source_);
-    again.listen = server->address();
-    Loader loader(photos_of(open_remote(server->url())), by_policy(policy));
-    loader.begin();
-    std::vector<Seen> all = some(loader, 2);
-    server.reset();
-    const RunningServer second(again);
-    EXPECT_EQ(with_rest(std::move(all), loader), local()) << policy;
-  }
-}
-
-// What was ordered is sent before a server goes down.
-TEST_F(RemoteTrouble, ADrainedServerOwesNothing) {
-  auto server = std::make_unique<RunningServer>(source_);
-  serve::ServerOptions again = RunningServer::serving(source_);
-  again.listen = server->address();
-  Loader loader(photos_of(open_remote(server->url())), by_policy("none"));
-  loader.begin();
-  std::vector<Seen> all = some(loader, 2);
-  server.reset();
-  const RunningServer second(again);
-  EXPECT_EQ(with_rest(std::move(all), loader), local());
-  EXPECT_EQ(loader.stats().fetch->retries, 0) << "nothing had to be asked for twice";
+  for (const bool abrupt : {false, true})
+    for (const char* const policy : {"none", "sophon", "all-off"}) {
+      serve::ServerOptions options = RunningServer::serving(source_);
+      auto first =
+          std::make_unique<RunningServer>(abrupt ? RunningServer::abrupt(options) : options);
+      Loader loader(photos_of(open_remote(first->url())), by_policy(policy));
+      loader.begin();
+      std::vector<Seen> all = some(loader, 2);
+      options.listen = first->address();
+      first.reset();
+      const RunningServer second(options);
+      EXPECT_EQ(with_rest(std::move(all), loader), local()) << policy << ", " << abrupt;
+    }
 }
 
 TEST_F(RemoteTrouble, WhatAServerKeepsIsAskedForElsewhere) {
@@ -107,7 +94,7 @@ TEST_F(RemoteTrouble, WhatAServerKeepsIsAskedForElsewhere) {
     all = with_rest(std::move(all), loader);
   }
   what.source = source_;
-  Loader files(what, how);
+  Loader files(what, test::with_threads(1));
   EXPECT_EQ(all, epochs(files, 1));
   EXPECT_GE(loader.stats().fetch->hedged, 1);
 }

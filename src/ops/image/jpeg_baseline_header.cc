@@ -3,6 +3,7 @@
 // libjpeg-turbo's, so nothing here has to know how libjpeg forgives.
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 
 #include "ops/image/codec_common.h"
@@ -16,14 +17,15 @@ constexpr std::uint8_t kSof0 = 0xC0, kSof1 = 0xC1, kDht = 0xC4, kSoi = 0xD8, kSo
                        kCom = 0xFE;
 constexpr std::size_t kTables = 4;
 
-// Huffman tables are built where they are read, and kept between images: they take some 40 KB.
+// Huffman tables are built where they are read, and kept between images: they take some 60 KB, too
+// much for the thread's own memory, which every thread of the process has of its stack.
 struct Tables {
   std::array<HuffmanCodes, kTables> dc;
   std::array<AcTable, kTables> ac;
 };
 Tables& tables() {
-  thread_local Tables kept;
-  return kept;
+  thread_local const auto kept = std::make_unique<Tables>();
+  return *kept;
 }
 
 class HeaderReader {

@@ -2,6 +2,7 @@
 #include "ops/image/jpeg_excerpt.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -43,7 +44,8 @@ bool is_jpeg_excerpt(Bytes bytes) { return starts_with(bytes, kMagic); }
 
 bool write_jpeg_excerpt(Bytes file, const Header& header, const Limits& limits,
                         const Region& region, Hint* hint, std::vector<std::uint8_t>& out) {
-  thread_local JpegPart part;
+  thread_local const auto kept = std::make_unique<JpegPart>();  // too large for a stack
+  JpegPart& part = *kept;
   out.assign(kJpegAt, 0);
   const bool written = file.size() > kJpegAt &&
                        (read_baseline_part(file, region, hint, part) ||
