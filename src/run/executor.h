@@ -180,7 +180,9 @@ class Executor {
     SampleId id;  // that was asked for; the ticket's may be a substitute
     GateHold hold;
     std::unique_ptr<SampleRead> read;  // null: the source reads in one go
-    double read_seconds = 0;           // that a thread usually is at it, or waits for it
+    Clock::time_point sent;            // into the ring
+    double stored_seconds = 0;         // of storage, whose time is shared by all in flight
+    double read_seconds = 0;           // that storage and a thread usually take to bring it
     Making making;
     std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
   };
