@@ -28,7 +28,9 @@ class Residents {
   static constexpr double kLeastSeconds = 1e-6;  // what a value saves of which nobody knows it
   static constexpr int kLook = 64;               // values that are looked at for one that makes way
   static constexpr int kMostVictims = 64;        // that may make way for one value
-  static constexpr double kClearlyLess = 0.8;    // so that equal ones do not drive each other out
+  // So that those that are about equal do not drive each other out: to make one costs a stop at its
+  // cut, and what others have begun to take is worth waiting for.
+  static constexpr double kClearlyLess = 0.5;
 
   explicit Residents(Uses uses, Placed placed = {})
       : uses_(std::move(uses)), placed_(std::move(placed)) {}

@@ -98,7 +98,7 @@ TEST(EngineFill, ALoneJobKeepsWhatThePolicyKeeps) {
 
 TEST(EngineFill, ALoneJobKeepsAPartOfWhatIsNotClearlyWorthLess) {
   EXPECT_NEAR(planned_s({0.010, 0.011, 0.012}, 0.5), kHit + 0.5 * 0.011, 1e-8);
-  EXPECT_NEAR(planned_s({0.010, 0.020, 0.020}, 0.5), kHit + 0.010 / 3 + 0.010 / 3, 1e-8);
+  EXPECT_NEAR(planned_s({0.008, 0.020, 0.020}, 0.5), kHit + 0.008 / 3 + 0.010 / 3, 1e-8);
   EXPECT_NEAR(planned_s({0.010, 0.020}, 1), kHit, 1e-7);
   EXPECT_NEAR(planned_s({0.010, 0.020}, 0), kHit + 0.015, 1e-8);
 }

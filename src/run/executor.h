@@ -188,7 +188,9 @@ class Executor {
     std::optional<Fetched> fetched;    // set: it was brought…
     bool as_stored = true;             // …and nothing was done to it
     std::string path;                  // where it comes from; empty: as the source says
-    double read_seconds = 0;           // that a thread usually is at it, or waits for it
+    Clock::time_point sent;            // into the ring
+    double stored_seconds = 0;         // of storage, whose time is shared by all in flight
+    double read_seconds = 0;           // that storage and a thread usually take to bring it
     Making making;
     std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
   };

@@ -95,7 +95,7 @@ void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
   if (options_.keeper != nullptr) {
     const auto bytes = static_cast<double>(work.bytes_read - read_before);
     MutexLock lock(mutex_);
-    read_times_.learn(bytes, 1e-9 * static_cast<double>(spent));
+    read_times_.learn(bytes, task.stored_seconds + 1e-9 * static_cast<double>(spent));
     task.read_seconds = read_times_.usual(bytes);
   }
   work.read.nanoseconds += spent;

@@ -80,6 +80,7 @@ bool Executor::send(Task& task, SampleRead::Next what, Worker& worker) {
     MutexLock lock(mutex_);
     if (closed_ || reads_out() >= options_.reads_in_flight || !start_ring()) return false;
     token = ++last_token_;
+    task.sent = Clock::now();
     in_flight_.emplace(token, std::move(task));
   }
   // It may arrive, and be another thread's, before the call returns.
@@ -119,8 +120,11 @@ void Executor::reap() {
   for (;;) {
     const std::vector<Ring::Done> all = ring_->wait();
     MutexLock lock(mutex_);
+    const auto in_flight = static_cast<double>(in_flight_.size());
     for (const Ring::Done& done : all) {
       auto task = in_flight_.extract(done.token);
+      task.mapped().stored_seconds +=
+          1e-9 * static_cast<double>(nanoseconds_since(task.mapped().sent)) / in_flight;
       task.mapped().read->done(done.result);
       arrived_.push_back(std::move(task.mapped()));
       room_.notify_one();

@@ -95,7 +95,7 @@ Link::Clock::time_point Link::book(std::uint64_t bytes) {
   const std::chrono::duration<double> takes(static_cast<double>(bytes) / bytes_per_second_);
   MutexLock lock(mutex_);
   bytes_ += bytes;
-  free_ = std::max(free_, Clock::now()) + std::chrono::ceil<Clock::duration>(takes);
+  free_ = std::max(free_, Clock::now() - kAhead) + std::chrono::ceil<Clock::duration>(takes);
   return free_;
 }
 
