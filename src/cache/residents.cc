@@ -74,8 +74,7 @@ std::vector<Residents::Number> Residents::some() {
   std::vector<Number> looked(kLook);
   for (Number& number : looked) number = there_[mixed(looks_++) % there_.size()];
   std::ranges::sort(looked);
-  const auto same = std::ranges::unique(looked);
-  looked.erase(same.begin(), same.end());
+  looked.erase(std::unique(looked.begin(), looked.end()), looked.end());
   return looked;
 }
 
