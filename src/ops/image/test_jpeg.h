@@ -159,14 +159,11 @@ inline Data encode(const Picture& picture, std::mt19937& random) {
 // The file with one more segment at its begin.
 inline Data with_segment(const Data& file, std::uint8_t marker, const Data& content) {
   const std::size_t size = content.size() + 2;
-  Data longer = {0xFF,
-                 0xD8,
-                 0xFF,
-                 marker,
-                 static_cast<std::uint8_t>(size >> 8),
-                 static_cast<std::uint8_t>(size)};
-  longer.insert(longer.end(), content.begin(), content.end());
-  longer.insert(longer.end(), file.begin() + 2, file.end());
+  Data segment = content;
+  segment.insert(segment.begin(), {0xFF, marker, static_cast<std::uint8_t>(size >> 8),
+                                   static_cast<std::uint8_t>(size)});
+  Data longer = file;
+  longer.insert(longer.begin() + 2, segment.begin(), segment.end());
   return longer;
 }
 
