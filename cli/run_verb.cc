@@ -25,7 +25,7 @@ namespace {
 struct Options {
   std::string data, pipeline, order = "strict", on_error = "raise", memory_limit, max_errors;
   std::string index = "memory", hold, cache, cache_cut, cache_codec;
-  std::string split, job, link, seeds = "own", policy, fallback;
+  std::string split, job, link, seeds = "own", policy, fallback, patience;
   std::string store, store_cut, store_codec, profile;
   std::int64_t batch = 64, epochs = 1;
   std::uint64_t seed = 0;
@@ -67,10 +67,13 @@ std::shared_ptr<const Source> open_source_of(const Options& options,
     RemoteOptions remote;
     remote.link = link;
     if (!options.fallback.empty()) remote.fallback = open_data(options.fallback);
+    if (!options.patience.empty())
+      remote.patience_s = parse_seconds("--patience", options.patience);
     return open_remote(options.data, remote);
   }
-  if (!options.policy.empty() || !options.fallback.empty())
-    refuse("--policy and --fallback go with the data of a server (grpc://HOST:PORT/NAME)");
+  if (!(options.policy + options.fallback + options.patience).empty())
+    refuse(
+        "--policy, --fallback and --patience go with the data of a server (grpc://HOST:PORT/NAME)");
   std::shared_ptr<const Source> source = open_data(options.data);
   return link ? limited(source, link) : source;
 }
@@ -219,6 +222,8 @@ void add_run(CLI::App& app) {
       "What a server may do before it sends: auto, sophon, none, all-off, resize-off, paper");
   verb->add_option("--fallback", options->fallback,
                    "The same data by another path, for when no server answers");
+  verb->add_option("--patience", options->patience,
+                   "How long servers may be silent before the run fails (default: 60s)");
   verb->add_option("--cache-cut", options->cache_cut,
                    "Which cut (default: chosen on some samples)");
   verb->add_option("--cache-codec", options->cache_codec, "none, lz4, zstd:1… (default: none)");

@@ -26,8 +26,8 @@ namespace {
 
 struct ServeArguments {
   std::vector<std::string> data;
-  std::string listen = "127.0.0.1:7070", token_file, tls_cert, tls_key, cache;
-  int threads = -1, metrics = -1;
+  std::string listen = "127.0.0.1:7070", token_file, tls_cert, tls_key, cache, memory;
+  int threads = -1, metrics = -1, in_flight = serve::ServiceOptions{}.in_flight;
   double cpu_share = 0.5;
   bool json = false;
 };
@@ -85,6 +85,12 @@ void serve_data(const ServeArguments& arguments) {
   if (!arguments.tls_cert.empty()) options.tls_cert = content("--tls-cert", arguments.tls_cert);
   if (!arguments.tls_key.empty()) options.tls_key = content("--tls-key", arguments.tls_key);
   if (arguments.metrics >= 0) options.metrics_port = arguments.metrics;
+  options.service.in_flight = arguments.in_flight;
+  if (!arguments.memory.empty()) {
+    options.workshop.memory = parse_bytes("--memory", arguments.memory);
+    options.workshop.client_memory =
+        std::min(options.workshop.client_memory, options.workshop.memory);
+  }
   if (!arguments.cache.empty()) options.workshop.maker.cache = cache_named(arguments.cache);
   const double share = arguments.cpu_share * usable_cores();
   options.workshop.makers = arguments.threads >= 0
@@ -139,6 +145,12 @@ void add_serve(CLI::App& app) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   verb->add_option("--cache", arguments->cache, "Such as 2GiB: keep what stable ops have made");
+  verb->add_option("--in-flight", arguments->in_flight,
+                   "Samples that a trainer may have asked for and not yet got")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  verb->add_option("--memory", arguments->memory,
+                   "Such as 2GiB: of samples read or made and not yet sent (default: 1GiB)");
   verb->add_option("--token-file", arguments->token_file,
                    "A file (mode 600) with what trainers must show");
   verb->add_option("--tls-cert", arguments->tls_cert, "PEM file of the certificate");

@@ -8,6 +8,8 @@ options=()
 [ "$preset" = release ] && options+=(-DCUTWATER_PYTHON=ON "-DPython_EXECUTABLE=$PWD/.venv/bin/python")
 pkg=$(dpkg-query -W -f='${db:Status-Status}' libgmock-dev 2>/dev/null || true)
 [ "$pkg" = installed ] || options+=(-DCUTWATER_TESTS=OFF)
+# Another checkout of the same files finds what this one has compiled.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! { cmake --preset "$preset" "${options[@]}" && cmake --build --preset "$preset"; } >"$log" 2>&1; then

@@ -346,6 +346,27 @@ def pipeline_texts() -> Seeds:
         yield str(k), text.encode()
 
 
+def fetch_requests() -> Seeds:
+    """As src/proto/cutwater.proto has them; identities and fingerprints the target fills in."""
+
+    def field(number: int, value: int | bytes) -> bytes:
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    ways = [b"", field(3, 1), field(1, 1), field(1, 1) + field(2, b"delta-zstd:1"), field(1, 2)]
+    wanted = field(2, field(1, 7) + field(2, 2) + field(3, 1) + varint(4 << 3 | 5) + struct.pack("<f", 1e6))
+    for k, text in enumerate(PIPELINES):
+        begin = field(1, b"data") + field(3, text.encode()) + field(5, 9)
+        begin += b"".join(field(6, way) for way in ways[: 2 + k]) + field(7, k % 2)
+        yield f"begin-{k}", field(1, begin) + wanted * k
+    yield "list", field(1, b"data") + field(2, 1) + field(3, 9)
+    failure = field(1, 2) + field(2, b"cannot be") + field(3, b"path") + field(4, b"read")
+    numbers = struct.pack("<3f", 100, 50, 25)
+    yield "reply", field(2, 7) + field(3, 1) + field(4, 99) + field(6, numbers) + field(7, numbers) + field(9, 1)
+    yield "failure", field(2, 7) + field(10, failure)
+
+
 def redis_values() -> Seeds:
     header = b"CWVALUE1" + b"".join(n.to_bytes(8, "little") for n in (5, 4096, 1, 0, 0, 0, 0))
     yield "value", b"$69\r\n" + header + b"abcde\r\n"
@@ -369,6 +390,7 @@ SEEDS = {
     "coefficients": coefficient_forms,
     "entropy_index": entropy_indexes,
     "excerpt": excerpts,
+    "fetch_request": fetch_requests,
     "hints": kept_hints,
     "profile": profiles,
     "pipeline_text": pipeline_texts,

@@ -10,6 +10,7 @@
 
 #include "cutwater/error.h"
 #include "cutwater/param.h"
+#include "cutwater/remote.h"
 #include "cutwater/tensor.h"
 
 namespace cutwater::python {
@@ -21,6 +22,7 @@ void bind_source(nb::module_& m);
 void bind_pipeline(nb::module_& m);
 void bind_store(nb::module_& m);
 void bind_cache(nb::module_& m);
+void bind_remote(nb::module_& m);
 void bind_loader(nb::module_& m);
 void bind_profile(nb::module_& m);
 void bind_plan(nb::module_& m);
@@ -31,6 +33,8 @@ nb::str file_text(std::string_view name);
 
 // [{"id", "path", "op", "reason"}, …]
 nb::list failure_list(const std::vector<Failure>& failures);
+
+nb::dict fetch_dict(const FetchReport& report);
 
 nb::object to_python(const Value& value);
 Value from_python(nb::handle object);

@@ -147,6 +147,7 @@ nb::dict stats_dict(const Loader& loader) {
   index["bytes"] = stats.index.bytes;
   dict["index"] = index;
   dict["store"] = stats.store ? nb::object(store_dict(*stats.store)) : nb::none();
+  dict["offload"] = stats.fetch ? nb::object(fetch_dict(*stats.fetch)) : nb::none();
   dict["cache"] = stats.cache ? nb::object(cache_dict(*stats.cache)) : nb::none();
   dict["threads"] = stats.threads;
   dict["skipped"] = failure_list(stats.skipped);
@@ -219,7 +220,8 @@ void bind_loader(nb::module_& m) {
              const std::string& index, std::shared_ptr<Cache> cache, const std::string& cache_cut,
              const std::string& cache_codec, const std::string& cache_split,
              bool cache_outlives_loader, const std::string& job, nb::handle store,
-             const std::string& store_cut, const std::string& store_codec, bool profile) {
+             const std::string& store_cut, const std::string& store_codec, bool profile,
+             const std::string& policy) {
             What what{std::move(source), pipeline, batch_size, shuffle, seed, drop_last};
             what.order = order_named(order);
             what.bad_samples.policy = on_error_named(on_error);
@@ -231,6 +233,7 @@ void bind_loader(nb::module_& m) {
             how.store = {store.is_none() ? std::string() : file_name(store), store_cut,
                          store_codec};
             how.profile = profile;
+            how.policy = policy;
             // A cut may be chosen on some samples, which takes its time.
             const nb::gil_scoped_release released;
             new (self) Loader(std::move(what), how);
@@ -242,7 +245,8 @@ void bind_loader(nb::module_& m) {
           nb::arg("fuse"), nb::arg("reads_in_flight").none(), nb::arg("index"),
           nb::arg("cache").none(), nb::arg("cache_cut"), nb::arg("cache_codec"),
           nb::arg("cache_split"), nb::arg("cache_outlives_loader"), nb::arg("job"),
-          nb::arg("store").none(), nb::arg("store_cut"), nb::arg("store_codec"), nb::arg("profile"))
+          nb::arg("store").none(), nb::arg("store_cut"), nb::arg("store_codec"), nb::arg("profile"),
+          nb::arg("policy"))
       .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))

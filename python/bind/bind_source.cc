@@ -69,14 +69,31 @@ std::shared_ptr<Source> opened(Open&& open) {
   return std::const_pointer_cast<Source>(open());
 }
 
+// A server may have to be asked.
+void load_listing(const Source& source) {
+  const nb::gil_scoped_release released;
+  source.load_listing();
+}
+
 }  // namespace
 
 void bind_source(nb::module_& m) {
   nb::class_<Source>(m, "Source", "Where samples come from.")
       .def("__len__", &Source::size)
       .def(
-          "path", [](const Source& s, SampleId id) { return file_text(s.path(id)); }, nb::arg("id"))
-      .def("label", &Source::label, nb::arg("id"))
+          "path",
+          [](const Source& s, SampleId id) {
+            load_listing(s);
+            return file_text(s.path(id));
+          },
+          nb::arg("id"))
+      .def(
+          "label",
+          [](const Source& s, SampleId id) {
+            load_listing(s);
+            return s.label(id);
+          },
+          nb::arg("id"))
       .def_prop_ro("has_labels", &Source::has_labels)
       .def_prop_ro("classes",
                    [](const Source& s) {

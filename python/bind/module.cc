@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
   cutwater::python::bind_pipeline(m);
   cutwater::python::bind_store(m);
   cutwater::python::bind_cache(m);
+  cutwater::python::bind_remote(m);
   cutwater::python::bind_profile(m);
   cutwater::python::bind_loader(m);
   cutwater::python::bind_plan(m);

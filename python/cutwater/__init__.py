@@ -29,6 +29,7 @@ from cutwater.errors import (
 from cutwater.loader import DataLoader
 from cutwater.planning import Plan, plan
 from cutwater.profiling import Profile, profile
+from cutwater.remotes import remote
 from cutwater.stores import materialize, store
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "parse",
     "plan",
     "profile",
+    "remote",
     "store",
     "tar",
 ]

@@ -107,6 +107,8 @@ class Cache:
 def open_cache(text: str) -> Cache:
     """The cache that a text stands for."""
 
+def open_remote(url: str, token: str, ca: str, patience_s: float, fallback: Source | None) -> Source: ...
+
 class Profile:
     """Sizes and times of some samples at every cut."""
 
@@ -127,7 +129,7 @@ def make_profile(source: Source, pipeline: Pipeline, samples: int | None, max_se
 class Loader:
     """Batches of a data set, epoch after epoch."""
 
-    def __init__(self, *, source: Source, pipeline: Pipeline, batch_size: int, shuffle: bool, seed: int, drop_last: bool, order: str, on_error: str, max_error_count: int | None, max_error_share: float | None, threads: int | None, memory_limit: int | None, prefetch: int | None, fuse: bool, reads_in_flight: int | None, index: str, cache: Cache | None, cache_cut: str, cache_codec: str, cache_split: str, cache_outlives_loader: bool, job: str, store: object | None, store_cut: str, store_codec: str, profile: bool) -> None: ...
+    def __init__(self, *, source: Source, pipeline: Pipeline, batch_size: int, shuffle: bool, seed: int, drop_last: bool, order: str, on_error: str, max_error_count: int | None, max_error_share: float | None, threads: int | None, memory_limit: int | None, prefetch: int | None, fuse: bool, reads_in_flight: int | None, index: str, cache: Cache | None, cache_cut: str, cache_codec: str, cache_split: str, cache_outlives_loader: bool, job: str, store: object | None, store_cut: str, store_codec: str, profile: bool, policy: str) -> None: ...
 
     def begin(self) -> None: ...
 
@@ -170,7 +172,7 @@ class Plan:
 
     def explain(self, rows: int | None) -> str: ...
 
-def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str, prices: tuple[float, float, float] | None, jobs: int, same_seed: bool, split: str, storage_rate: float | None, cache_rate: float | None, link_rate: float | None, window: int | None) -> Plan: ...
+def make_plan(profile: Profile, policy: str, epochs: int, disk: int | None, memory: int | None, threads: int | None, consumer: float | None, page_cache: str, prices: tuple[float, float, float] | None, jobs: int, same_seed: bool, split: str, storage_rate: float | None, cache_rate: float | None, link_rate: float | None, window: int | None, storage_threads: int | None, storage_speed: float) -> Plan: ...
 
 def simd_levels() -> list[str]:
     """SIMD levels of this processor, best first."""

@@ -54,6 +54,19 @@ def _converter(output: str) -> Callable[[Any], Any]:
     return torch.from_numpy
 
 
+def _explain_offload(offload: dict[str, Any]) -> list[str]:
+    less = offload["stored_bytes"] / max(offload["wire_bytes"], 1)
+    ways = ", ".join(f"{way['samples']} as {name}" for name, way in offload["by_way"].items())
+    lines = [
+        f"near the storage: policy {offload['policy']}; {offload['wire_bytes'] / 1e6:.1f} MB came, {less:.2f}x less "
+        f"than stored, for {offload['storage_seconds']:.2f} s of the server's CPU ({ways or 'nothing yet'})",
+        f"  {offload['decision']}",
+    ]
+    if trouble := offload["trouble"]:
+        lines.append(f"  servers: {trouble}")
+    return lines
+
+
 def _explain_cache(cache: dict[str, Any]) -> list[str]:
     damaged = f"; {cache['damaged']} were damaged" if cache["damaged"] else ""
     jobs = f"; {cache['jobs']} jobs share it" if cache["jobs"] > 1 else ""
@@ -120,6 +133,9 @@ class DataLoader:
     store_cut, store_codec: of a store that is made; chosen on some samples, and "none", if not given.
     profile: some samples run op by op, a little slower, and tell ``profile()`` what they weigh and cost. It never
         changes a byte.
+    policy: what a server of the data set (``cutwater.remote``) may do before it sends a sample: "auto" chooses for
+        each what spares the network most for the server's time; "none" sends samples as stored; "all-off",
+        "resize-off" and "paper" are there to compare with. It never changes a byte.
     output: "torch", "numpy", or "auto": torch tensors where torch can be imported.
     """
 
@@ -153,6 +169,7 @@ class DataLoader:
         store_cut: int | str | None = None,
         store_codec: str | None = None,
         profile: bool = False,
+        policy: str = "auto",
         **torch_arguments: Any,
     ) -> None:
         for name, value in torch_arguments.items():
@@ -234,6 +251,7 @@ class DataLoader:
             store_cut="" if store_cut is None else str(store_cut),
             store_codec="" if store_codec is None else store_codec,
             profile=bool(profile),
+            policy=policy,
         )
         self._closed = False
         _open_loaders.add(self)
@@ -311,6 +329,8 @@ class DataLoader:
         ]
         if cache := stats["cache"]:
             lines[-1:-1] = _explain_cache(cache)
+        if offload := stats["offload"]:
+            lines[-1:-1] = _explain_offload(offload)
         if store := stats["store"]:
             damaged = f"{store['damaged']} samples were damaged and made again" if store["damaged"] else ""
             state = ", ".join(filter(None, (store["state"], store["reason"], damaged)))

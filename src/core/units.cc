@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdio>
+#include <utility>
 
 #include "cutwater/error.h"
 
@@ -50,6 +51,21 @@ double parse_rate(std::string_view what, std::string_view text) try {
   throw Error(Code::kInvalidArgument,
               std::string(what) + " must be a rate like 500Mb/s (bits) or 200MB/s (bytes), got '" +
                   std::string(text) + "'");
+}
+
+double parse_seconds(std::string_view what, std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  for (const auto& [unit, worth] : kUnits)
+    if (read.ec == std::errc{} && number > 0 && number < 1e9 &&
+        std::string_view(read.ptr, end) == unit)
+      return number * worth;
+  throw Error(Code::kInvalidArgument, std::string(what) +
+                                          " must be a time like 500ms, 20s, 2m or 1h, got '" +
+                                          std::string(text) + "'");
 }
 
 std::string bytes_text(std::uint64_t bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and rates as people write them.
+// Sizes, rates and times as people write them.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,9 @@ std::uint64_t parse_bytes(std::string_view what, std::string_view text, std::uin
 // "500Mb/s" are bits, "200MB/s" bytes, of either kind of unit; the result is in bytes a second.
 // Throws Error(kInvalidArgument) that names `what`.
 double parse_rate(std::string_view what, std::string_view text);
+
+// "500ms", "20s", "2m", "1h", in seconds. Throws Error(kInvalidArgument) that names `what`.
+double parse_seconds(std::string_view what, std::string_view text);
 
 std::string bytes_text(std::uint64_t bytes);  // "1.5 GiB"
 

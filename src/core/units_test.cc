@@ -59,6 +59,17 @@ TEST(Units, RatesAreInBitsOrBytes) {
             "--link must be a rate like 500Mb/s (bits) or 200MB/s (bytes), got '" + text + "'")));
 }
 
+TEST(Units, ReadsTimes) {
+  const std::pair<const char*, double> table[] = {
+      {"500ms", 0.5}, {"20s", 20}, {"1.5s", 1.5}, {"2m", 120}, {"1h", 3600}};
+  for (const auto& [text, seconds] : table)
+    EXPECT_EQ(parse_seconds("--patience", text), seconds) << text;
+  for (const std::string text : {"", "20", "s", "0s", "-1s", "nans", "infs", "1e99h", "5 s", "3x"})
+    EXPECT_THAT([&] { parse_seconds("--patience", text); },
+                ThrowsMessage<Error>(StrEq(
+                    "--patience must be a time like 500ms, 20s, 2m or 1h, got '" + text + "'")));
+}
+
 TEST(Units, PrintsWithOneDigit) {
   const std::pair<std::uint64_t, const char*> table[] = {
       {0, "0 bytes"},          {1023, "1023 bytes"},       {1024, "1.0 KiB"},

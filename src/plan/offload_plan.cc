@@ -3,6 +3,8 @@
 #include "plan/offload_plan.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "plan/begun_plan.h"
 #include "plan/offload_table.h"
@@ -154,15 +156,14 @@ Plan make_offload_plan(const Profile& profile, const PlanOptions& options) {
   plan.options.storage_threads = machine.storage_threads;
   const OffloadPlanner planner(columns, plan, machine);
   plan.choice = planner.strategy(*offload_policy(options.policy));
-  for (const OffloadPolicy policy : kOffloadPolicies)
-    if (policy != plan.choice.offload->policy)
-      plan.alternatives.push_back(planner.strategy(policy));
-  std::stable_sort(
-      plan.alternatives.begin(), plan.alternatives.end(), [](const Strategy& a, const Strategy& b) {
-        const double a_bytes = a.offload ? a.offload->bytes : 0;
-        const double b_bytes = b.offload ? b.offload->bytes : 0;
-        return a.total_s != b.total_s ? a.total_s < b.total_s : a_bytes < b_bytes;
-      });
+  std::multimap<std::pair<double, double>, Strategy> others;  // the shortest first, then by bytes
+  for (const OffloadPolicy policy : kOffloadPolicies) {
+    if (policy == plan.choice.offload->policy) continue;
+    Strategy other = planner.strategy(policy);
+    const std::pair key{other.total_s, other.offload->bytes};
+    others.emplace(key, std::move(other));
+  }
+  for (auto& other : others) plan.alternatives.push_back(std::move(other.second));
   plan.offload = planner.plan();
   plan.resources = planner.resources(plan.choice);
   plan.what_if = planner.what_if(plan.choice);

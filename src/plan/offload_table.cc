@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "cutwater/error.h"
 #include "plan/cost_model.h"
 
 namespace cutwater {
@@ -19,20 +20,46 @@ std::vector<double> finish_of(const Profile& profile, std::size_t at) {
   const CutProfile& cut = profile.cuts[at];
   if (!cut.finish_s.empty()) return cut.finish_s;
   std::vector<double> seconds(profile.ids.size());
-  for (std::size_t k = at + 1; k < profile.cuts.size(); ++k)
-    for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += profile.cuts[k].op_s.at(i);
+  for (std::size_t k = at + 1; k < profile.cuts.size(); ++k) {
+    const std::vector<double>& op_s = profile.cuts[k].op_s;
+    for (std::size_t i = 0; i < op_s.size(); ++i) seconds[i] += op_s[i];
+  }
   return seconds;
 }
 
+// Nothing is known of what a cut takes, and of those behind it, in profiles without any measuring.
 bool known(const CutProfile& cut, std::size_t samples) {
-  return cut.bytes.size() == samples && cut.op_s.size() == samples &&
-         cut.prefix_s.size() == samples;
+  return cut.op_s.size() == samples && cut.prefix_s.size() == samples;
+}
+
+// Of what only this plan uses; it may be missing as a whole.
+void check(const Profile& profile) {
+  const auto column = [&](const std::vector<double>& values, const std::string& what) {
+    if (values.size() != profile.ids.size())
+      throw Error(Code::kInvalidArgument, "the profile has " + std::to_string(values.size()) +
+                                              " values of " + what + " for " +
+                                              std::to_string(profile.ids.size()) + " samples");
+  };
+  for (const CutProfile& cut : profile.cuts) {
+    if (!known(cut, profile.ids.size())) break;
+    const std::string at = " at cut '" + cut.name + "'";
+    column(cut.bytes, "bytes" + at);
+    if (!cut.finish_s.empty()) column(cut.finish_s, "finish_s" + at);
+    for (const VariantProfile& variant : cut.variants)
+      for (const auto* values : {&variant.bytes, &variant.encode_s, &variant.decode_s})
+        column(*values, to_string(variant.codec) + at);
+  }
+  if (profile.excerpt.bytes.empty()) return;
+  for (const auto* values :
+       {&profile.excerpt.bytes, &profile.excerpt.make_s, &profile.excerpt.finish_s})
+    column(*values, "excerpts");
 }
 
 }  // namespace
 
 OffloadColumns::OffloadColumns(const Profile& profile) {
   const CostModel checked(profile);  // the columns of stable cuts fit, and are finite
+  check(profile);
   const std::size_t samples = profile.ids.size();
   weight = checked.samples() / static_cast<double>(samples);
   std::vector<std::vector<OffloadOption>> columns;
@@ -50,19 +77,19 @@ OffloadColumns::OffloadColumns(const Profile& profile) {
     if (!known(cut, samples)) break;
     const std::vector<double> finish_s = finish_of(profile, k);
     add({cut.cut, cut.name, {}, false}, [&](std::size_t i) {
-      return OffloadOption{cut.bytes[i], cut.prefix_s[i], finish_s.at(i)};
+      return OffloadOption{cut.bytes[i], cut.prefix_s[i], finish_s[i]};
     });
     const ExcerptProfile& excerpt = profile.excerpt;
     if (k == 0 && !excerpt.bytes.empty())
       add({0, cut.name, {}, true}, [&](std::size_t i) {
-        if (!(excerpt.bytes.at(i) > 0)) return kNoOption;
-        return OffloadOption{excerpt.bytes[i], excerpt.make_s.at(i), excerpt.finish_s.at(i)};
+        if (!(excerpt.bytes[i] > 0)) return kNoOption;
+        return OffloadOption{excerpt.bytes[i], excerpt.make_s[i], excerpt.finish_s[i]};
       });
     for (const VariantProfile& variant : cut.variants)
       if (!variant.codec.is_none() && sum(variant.bytes) < sum(cut.bytes))
         add({cut.cut, cut.name, variant.codec, false}, [&](std::size_t i) {
-          return OffloadOption{variant.bytes.at(i), cut.prefix_s[i] + variant.encode_s.at(i),
-                               variant.decode_s.at(i) + finish_s.at(i)};
+          return OffloadOption{variant.bytes[i], cut.prefix_s[i] + variant.encode_s[i],
+                               variant.decode_s[i] + finish_s[i]};
         });
   }
   values.reserve(samples * columns.size());

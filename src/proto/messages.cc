@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#define XXH_INLINE_ALL
 #include "proto/messages.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,12 +17,33 @@ namespace {
 constexpr std::uint8_t kFormTag = 15 << 3 | 2;   // field 15, length-delimited
 constexpr std::uint8_t kFormAtTag = 1 << 3 | 5;  // field 1, four bytes
 constexpr std::size_t kFormAtBytes = 5;
+constexpr std::uint8_t kCheckTag = 14 << 3 | 1;  // field 14, eight bytes
+constexpr std::size_t kCheckBytes = 9;
 
 std::string length_text(std::size_t length) {
   std::string text(1, static_cast<char>(kFormTag));
   for (; length >= 128; length >>= 7) text.push_back(static_cast<char>((length & 127) | 128));
   text.push_back(static_cast<char>(length));
   return text;
+}
+
+// Writes a message and its check.
+void write_checked(const google::protobuf::MessageLite& message, std::uint8_t* to) {
+  std::uint8_t* const end = message.SerializeWithCachedSizesToArray(to);
+  const std::uint64_t check = XXH3_64bits(to, static_cast<std::size_t>(end - to));
+  *end = kCheckTag;
+  std::memcpy(end + 1, &check, sizeof check);
+}
+
+bool parse_checked(std::string_view bytes, google::protobuf::MessageLite& message) {
+  if (bytes.size() < kCheckBytes) return false;
+  const std::string_view end = bytes.substr(bytes.size() - kCheckBytes);
+  bytes.remove_suffix(kCheckBytes);
+  std::uint64_t check = 0;
+  std::memcpy(&check, end.data() + 1, sizeof check);
+  return static_cast<std::uint8_t>(end[0]) == kCheckTag &&
+         check == XXH3_64bits(bytes.data(), bytes.size()) &&
+         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
 // Copies bytes [from, from + count) of the slices.
@@ -42,24 +66,26 @@ void copy_out(const std::vector<grpc::Slice>& slices, std::size_t from, std::siz
 }  // namespace
 
 grpc::ByteBuffer bytes_of(const google::protobuf::MessageLite& message) {
-  grpc::Slice slice(message.ByteSizeLong());
-  message.SerializeWithCachedSizesToArray(const_cast<std::uint8_t*>(slice.begin()));
+  grpc::Slice slice(message.ByteSizeLong() + kCheckBytes);
+  write_checked(message, const_cast<std::uint8_t*>(slice.begin()));
   return {&slice, 1};
 }
 
 bool parse(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message) {
   grpc::Slice slice;
-  if (bytes.TrySingleSlice(&slice).ok())
-    return message.ParseFromArray(slice.begin(), static_cast<int>(slice.size()));
-  return bytes.DumpToSingleSlice(&slice).ok() &&
-         message.ParseFromArray(slice.begin(), static_cast<int>(slice.size()));
+  if (!bytes.TrySingleSlice(&slice).ok() && !bytes.DumpToSingleSlice(&slice).ok()) return false;
+  return parse_checked({reinterpret_cast<const char*>(slice.begin()), slice.size()}, message);
 }
 
 grpc::ByteBuffer reply_bytes(pb::Reply& reply, std::shared_ptr<const Buffer> form) {
   reply.set_form_at(1);  // takes the same room whatever it is
   const std::string length = form ? length_text(form->size()) : std::string();
-  reply.set_form_at(static_cast<std::uint32_t>(reply.ByteSizeLong() + length.size()));
-  std::array<grpc::Slice, 2> slices{grpc::Slice(reply.SerializeAsString() + length), grpc::Slice()};
+  const std::size_t head = reply.ByteSizeLong() + kCheckBytes;
+  reply.set_form_at(static_cast<std::uint32_t>(head + length.size()));
+  std::array<grpc::Slice, 2> slices{grpc::Slice(head + length.size()), grpc::Slice()};
+  auto* const place = const_cast<std::uint8_t*>(slices[0].begin());
+  write_checked(reply, place);
+  std::memcpy(place + head, length.data(), length.size());
   if (!form) return {slices.data(), 1};
   auto held = std::make_unique<std::shared_ptr<const Buffer>>(std::move(form));
   const Buffer& bytes = **held;
@@ -92,7 +118,7 @@ std::optional<ReceivedReply> parse_reply(const grpc::ByteBuffer& bytes,
     head.resize(head.size() - length.size());
   }
   ReceivedReply received;
-  if (!received.reply.ParseFromString(head) || !received.reply.form().empty()) return std::nullopt;
+  if (!parse_checked(head, received.reply) || !received.reply.form().empty()) return std::nullopt;
   if (size > form_at) {
     received.form = allocate(size - form_at);
     copy_out(slices, form_at, size - form_at, received.form.data());

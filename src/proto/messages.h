@@ -23,6 +23,9 @@ inline constexpr char kList[] = "/cutwater.v1.Storage/List";
 inline constexpr char kRead[] = "/cutwater.v1.Storage/Read";
 inline constexpr char kFetch[] = "/cutwater.v1.Storage/Fetch";
 
+// What either side says of bytes that are no message: asking again may help.
+inline constexpr char kDamaged[] = "what came is no message, or was damaged on its way";
+
 // Limits that both sides keep to.
 inline constexpr int kMostWanted = 1024;   // samples in one request
 inline constexpr int kMostWays = 64;       // in one Begin
@@ -30,7 +33,9 @@ inline constexpr int kMostListed = 16384;  // samples in one Listing
 inline constexpr std::size_t kMostRequestBytes = 1 << 20;
 inline constexpr std::size_t kMostReplyBytes = std::size_t{1} << 30;
 
+// REQUIRES: `check`, which they end with, is not set.
 grpc::ByteBuffer bytes_of(const google::protobuf::MessageLite& message);
+// False: the bytes are none of such a message, or not as they were sent.
 bool parse(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message);
 
 // The answer with a form behind it (empty: none), whose bytes stay where they are until they are

@@ -75,10 +75,10 @@ FetchClient::~FetchClient() {
   }
 }
 
-void FetchClient::ask(std::uint64_t token, SampleId id, std::uint32_t epoch) {
+void FetchClient::ask(std::uint64_t token, SampleId id, std::uint32_t epoch, bool as_stored) {
   MutexLock lock(mutex_);
   if (closed_) return;
-  new_.push_back({token, id, epoch});
+  new_.push_back({token, id, epoch, as_stored});
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   if (!std::exchange(alarm_set_, true))
     alarm_.Set(&queue_, std::chrono::system_clock::now(), nullptr);
@@ -247,6 +247,7 @@ void FetchClient::received(Server& server) {
   if (options_.link) due = options_.link->book(bytes);
   accept(server, std::move(*reply), bytes, due);
   last_progress_ = now;
+  on_fallback_ = false;
   if (due > now)
     server.receive_at = due;
   else
@@ -264,7 +265,7 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   asked.at.erase(server_number(server));
   const auto& variants = steering_.ways().variants;
 
-  Fetched fetched{reply.token(), std::nullopt, bytes};
+  Fetched fetched{reply.token(), std::nullopt, bytes, reply.path()};
   if (reply.has_failure()) {
     fetched.sample = wire::from_message(reply.failure(), asked.id);
   } else {
@@ -375,6 +376,7 @@ void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& b
     wanted->set_token(asked->token);
     wanted->set_id(asked->id);
     wanted->set_epoch(asked->epoch);
+    wanted->set_as_stored(asked->as_stored);
     wanted->set_price(static_cast<float>(steering_.price()));
     asked->sent = now;
     asked->at.insert(server_number(server));
@@ -423,12 +425,13 @@ void FetchClient::end_stalled(Time now) {
 void FetchClient::give_up(Time now) {
   if (asked_.empty()) return;
   const double waited = seconds(now - last_progress_);
-  if (options_.fallback && waited > kFallbackAfter) {
+  if (options_.fallback && (on_fallback_ || waited > kFallbackAfter)) {
     {
       MutexLock lock(mutex_);
       report_.fallbacks += static_cast<std::int64_t>(unsent_.size());
     }
     while (!unsent_.empty()) {
+      on_fallback_ = true;
       const std::uint64_t token = unsent_.front();
       forget(token);
       due_.push_back({now, {token, std::nullopt, 0}});

@@ -35,7 +35,7 @@ class FetchClient final : public Fetcher {
   FetchClient(const FetchClient&) = delete;
   FetchClient& operator=(const FetchClient&) = delete;
 
-  void ask(std::uint64_t token, SampleId id, std::uint32_t epoch) override;
+  void ask(std::uint64_t token, SampleId id, std::uint32_t epoch, bool as_stored) override;
   std::vector<Fetched> wait() override;
   void close() override;
   std::size_t usual_bytes() const override;
@@ -50,6 +50,7 @@ class FetchClient final : public Fetcher {
     std::uint64_t token = 0;
     SampleId id = 0;
     std::uint32_t epoch = 0;
+    bool as_stored = false;
     Time sent = {};
     int damaged = 0;                // times that what came was not what was sent
     std::set<std::size_t> at = {};  // servers that have been asked and have not answered
@@ -110,6 +111,7 @@ class FetchClient final : public Fetcher {
   std::vector<Due> due_;
   Time last_progress_ = Clock::now(), last_due_ = last_progress_;
   double usual_latency_s_ = 0;
+  bool on_fallback_ = false;  // no server has sent anything since it was last taken
 
   mutable Mutex mutex_;
   Condition arrived_changed_;

@@ -17,10 +17,11 @@
 namespace cutwater::remote {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kOneTry = 10;                   // seconds
 constexpr std::chrono::milliseconds kPause{50};  // between tries of all servers
+// Where there is a fallback: how long servers may take, and are left alone when they took longer.
+constexpr double kFallbackAfter = 1;  // seconds
+constexpr std::chrono::seconds kAloneFor{5};
 
 // One call, to its end or its deadline.
 grpc::Status call_once(const std::shared_ptr<grpc::Channel>& channel, const RemoteOptions& options,
@@ -53,7 +54,8 @@ RemoteSource::RemoteSource(Url url, RemoteOptions options)
     servers_.push_back({address, open_channel(address, url_.tls, options_)});
   wire::pb::DescribeRequest request;
   request.set_name(url_.name);
-  if (!wire::parse(call(wire::kDescribe, request), data_) || data_.size() < 0 || data_.cut() < 0)
+  data_ = call<wire::pb::DataSet>(wire::kDescribe, request);
+  if (data_.size() < 0 || data_.cut() < 0)
     throw Error(Code::kUnavailable, url_.text() + " says nothing that makes sense of its data set");
   classes_.assign(data_.classes().begin(), data_.classes().end());
   // All that answer must have the same; one that is down now is looked at when it is asked for
@@ -61,7 +63,7 @@ RemoteSource::RemoteSource(Url url, RemoteOptions options)
   for (const Server& server : servers_) {
     grpc::ByteBuffer response;
     const grpc::Status status = call_once(server.channel, options_, wire::kDescribe,
-                                          wire::bytes_of(request), kOneTry, response);
+                                          wire::bytes_of(request), one_try_s(), response);
     wire::pb::DataSet other;
     if (is_refusal(status)) throw Error(failure_of(server.address, status));
     if (!status.ok() || !wire::parse(response, other)) continue;
@@ -76,23 +78,29 @@ RemoteSource::RemoteSource(Url url, RemoteOptions options)
                                   "; it must be a copy of the folder that the server has");
 }
 
-grpc::ByteBuffer RemoteSource::call(const char* method,
-                                    const google::protobuf::MessageLite& request) const {
+// All servers can be tried once within the patience.
+double RemoteSource::one_try_s() const {
+  return std::min(kOneTry, options_.patience_s / static_cast<double>(servers_.size()));
+}
+
+void RemoteSource::call(const char* method, const google::protobuf::MessageLite& request,
+                        double patience_s,
+                        const std::function<bool(const grpc::ByteBuffer& answer)>& is_sound) const {
   const auto start = Clock::now();
   const grpc::ByteBuffer bytes = wire::bytes_of(request);
   for (;;) {
     Failure last;
     for (const Server& server : servers_) {
       grpc::ByteBuffer response;
-      const double patience = std::min(kOneTry, options_.patience_s);
-      const grpc::Status status =
-          call_once(server.channel, options_, method, bytes, patience, response);
-      if (status.ok()) return response;
+      grpc::Status status = call_once(server.channel, options_, method, bytes,
+                                      std::min(one_try_s(), patience_s), response);
+      if (status.ok() && is_sound(response)) return;
+      if (status.ok()) status = {grpc::StatusCode::UNAVAILABLE, wire::kDamaged};
       last = failure_of(server.address, status);
       if (is_refusal(status)) throw Error(last);
     }
     const double waited = std::chrono::duration<double>(Clock::now() - start).count();
-    if (waited + 0.05 > options_.patience_s) {
+    if (waited + 0.05 > patience_s) {
       last.reason = "no server of " + url_.text() + " answers (" + last.reason +
                     "); is 'cutwater serve' running there?";
       throw Error(last);
@@ -101,30 +109,52 @@ grpc::ByteBuffer RemoteSource::call(const char* method,
   }
 }
 
-Result<Sample> RemoteSource::read(SampleId id, const ReadContext& into) const try {
-  return read_remote(id, into);
-} catch (...) {
-  Failure failure = caught(id, "read");
-  if (options_.fallback && (failure.code == Code::kUnavailable || failure.code == Code::kTimeout))
-    return options_.fallback->read(id, into);
-  return failure;
+template <class Answer>
+Answer RemoteSource::call(const char* method, const google::protobuf::MessageLite& request) const {
+  Answer answer;
+  call(method, request, options_.patience_s,
+       [&](const grpc::ByteBuffer& bytes) { return wire::parse(bytes, answer); });
+  return answer;
 }
 
-Sample RemoteSource::read_remote(SampleId id, const ReadContext& into) const {
+Result<Sample> RemoteSource::read(SampleId id, const ReadContext& into) const try {
+  if (!options_.fallback) return read_remote(id, into, options_.patience_s);
+  if (Clock::now().time_since_epoch().count() < gone_until_)
+    return options_.fallback->read(id, into);
+  return read_remote(id, into, std::min(kFallbackAfter, options_.patience_s));
+} catch (...) {
+  Failure failure = caught(id, "read");
+  const bool gone = failure.code == Code::kUnavailable || failure.code == Code::kTimeout;
+  if (!options_.fallback || !gone) return failure;
+  gone_until_ = (Clock::now() + kAloneFor).time_since_epoch().count();
+  return options_.fallback->read(id, into);
+}
+
+Sample RemoteSource::read_remote(SampleId id, const ReadContext& into, double patience_s) const {
   wire::pb::ReadRequest request;
   request.set_name(data_.name());
   request.set_id(id);
-  const grpc::ByteBuffer response = call(wire::kRead, request);
-  std::optional<wire::ReceivedReply> received =
-      wire::parse_reply(response, [&](std::size_t size) { return into.allocate(size); });
-  if (!received) throw Error(Code::kUnavailable, url_.text() + " has sent what is no answer");
-  if (received->reply.has_failure()) throw Error(wire::from_message(received->reply.failure(), id));
-  auto form = std::make_shared<Buffer>(std::move(received->form));
-  if (options_.link) options_.link->wait_until(options_.link->book(response.Length()));
-  FormSource from{form->view(), form, &into.pool};
-  from.most_bytes = wire::kMostReplyBytes;
-  from.checksum = Checksum::kXxh3;
-  return read_form(from, id, data_.cut());
+  std::optional<Sample> sample;
+  call(wire::kRead, request, patience_s, [&](const grpc::ByteBuffer& response) {
+    std::optional<wire::ReceivedReply> received =
+        wire::parse_reply(response, [&](std::size_t size) { return into.allocate(size); });
+    if (!received) return false;
+    if (options_.link) options_.link->wait_until(options_.link->book(response.Length()));
+    if (received->reply.has_failure())
+      throw Error(wire::from_message(received->reply.failure(), id));
+    auto form = std::make_shared<Buffer>(std::move(received->form));
+    FormSource from{form->view(), form, &into.pool};
+    from.most_bytes = wire::kMostReplyBytes;
+    from.checksum = Checksum::kXxh3;
+    try {
+      sample = read_form(from, id, data_.cut());
+    } catch (const Error& error) {
+      if (error.code() != Code::kBadSample) throw;
+      return false;  // it was good where it was sent
+    }
+    return true;
+  });
+  return std::move(*sample);
 }
 
 std::unique_ptr<Fetcher> RemoteSource::fetcher(const FetchJob& job) const {
@@ -153,9 +183,9 @@ void RemoteSource::load_listing() const {
     request.set_name(data_.name());
     request.set_first(static_cast<std::int64_t>(paths.size()));
     request.set_count(wire::kMostListed);
-    wire::pb::Listing part;
-    const bool sound = wire::parse(call(wire::kList, request), part) && part.paths_size() > 0 &&
-                       (!has_labels() || part.labels_size() == part.paths_size());
+    const auto part = call<wire::pb::Listing>(wire::kList, request);
+    const bool sound =
+        part.paths_size() > 0 && (!has_labels() || part.labels_size() == part.paths_size());
     if (!sound)
       throw Error(Code::kUnavailable,
                   url_.text() + " gives no listing that makes sense of its data set");

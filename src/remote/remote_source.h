@@ -2,6 +2,8 @@
 // RemoteSource: a near-storage server's data set as a source.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,16 +42,23 @@ class RemoteSource final : public Source {
     std::string address;
     std::shared_ptr<grpc::Channel> channel;
   };
-  wire::pb::DataSet describe(const Server& server) const;
-  // The answer of the first server that has one. Throws Error.
-  grpc::ByteBuffer call(const char* method, const google::protobuf::MessageLite& request) const;
-  Sample read_remote(SampleId id, const ReadContext& into) const;
+  using Clock = std::chrono::steady_clock;
+
+  // The answer of the first server that has a sound one. Throws Error.
+  void call(const char* method, const google::protobuf::MessageLite& request, double patience_s,
+            const std::function<bool(const grpc::ByteBuffer& answer)>& is_sound) const;
+  template <class Answer>
+  Answer call(const char* method, const google::protobuf::MessageLite& request) const;
+  Sample read_remote(SampleId id, const ReadContext& into, double patience_s) const;
+  double one_try_s() const;
 
   const Url url_;
   const RemoteOptions options_;
   std::vector<Server> servers_;
   wire::pb::DataSet data_;
   std::vector<std::string> classes_;
+  // Where there is a fallback: until then nobody asks servers that did not answer.
+  mutable std::atomic<Clock::rep> gone_until_ = 0;
 
   mutable Mutex mutex_;
   mutable bool listed_ CUTWATER_GUARDED_BY(mutex_) = false;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "proto/messages.h"
+#include "proto/quiet.h"
 
 namespace cutwater::remote {
 namespace {
@@ -36,6 +37,7 @@ std::string content(const std::string& path) {
 
 std::shared_ptr<grpc::Channel> open_channel(const std::string& server, bool tls,
                                             const RemoteOptions& options) {
+  wire::keep_transport_quiet();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(wire::kMostReplyBytes));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
@@ -74,8 +76,8 @@ void* ServerCall::tag(Event event) {
 
 void ServerCall::start() { call_->StartCall(tag(Event::kStarted)); }
 
-void ServerCall::write(grpc::ByteBuffer bytes) {
-  written_ = std::move(bytes);
+void ServerCall::write(const grpc::ByteBuffer& bytes) {
+  written_ = bytes;
   writing_ = true;
   call_->Write(written_, tag(Event::kWritten));
 }

@@ -31,9 +31,9 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
              grpc::CompletionQueue& queue, std::size_t server);
 
   void start();
-  void write(grpc::ByteBuffer bytes);  // REQUIRES: writable()
-  void receive();                      // into `received`
-  void finish();                       // for `status`
+  void write(const grpc::ByteBuffer& bytes);  // REQUIRES: writable()
+  void receive();                             // into `received`
+  void finish();                              // for `status`
   void cancel() { context_.TryCancel(); }
 
   // To be told of every event of this call.

@@ -184,7 +184,9 @@ class Executor {
     GateHold hold;
     bool begun = false;                // to be brought: it is in no cache
     std::unique_ptr<SampleRead> read;  // null: the source reads in one go
-    std::optional<Fetched> fetched;    // set: it was brought
+    std::optional<Fetched> fetched;    // set: it was brought…
+    bool as_stored = true;             // …and nothing was done to it
+    std::string path;                  // where it comes from; empty: as the source says
     double read_seconds = 0;           // that a thread was at it, or waited for it
     Making making;
     std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
@@ -231,6 +233,7 @@ class Executor {
   Result<Sample> read_at_once(Task& task, Work& work);
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
   Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
+  void complete_path(const Task& task, Failure& failure) const;
   static Turn turn_of(const Task& task) { return {task.ticket.id, task.run->epoch()}; }
   Result<Sample> run_to_kept(Task& task, Sample sample, From from, const Draws& draws,
                              RunContext how, Work& work);

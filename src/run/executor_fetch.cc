@@ -13,6 +13,9 @@ bool Executor::fetch(Task& task, Worker& worker) {
   if (task.fetched) return true;
   const std::size_t bytes = fetcher_->usual_bytes();
   const SampleId id = task.ticket.id;
+  // What is to be kept must come whole: what others get of it is for this epoch's draws alone.
+  const bool as_stored = wanted_cut(turn_of(task), 0, From::kSource).has_value();
+  task.as_stored = as_stored;
   const std::uint32_t epoch = task.run->epoch();
   std::uint64_t token = 0;
   {
@@ -29,7 +32,7 @@ bool Executor::fetch(Task& task, Worker& worker) {
   }
   ++worker.work.reads_queued;
   worker.arrived_first = false;
-  fetcher_->ask(token, id, epoch);
+  fetcher_->ask(token, id, epoch, as_stored);
   return false;
 }
 
@@ -57,7 +60,9 @@ void Executor::reap_fetched() {
 
 Result<Sample> Executor::take_fetched(Task& task, Work& work) {
   work.bytes_read += task.fetched->bytes;
+  task.path = std::move(task.fetched->path);
   if (task.fetched->sample) return std::move(*task.fetched->sample);
+  task.as_stored = true;
   return read_at_once(task, work);
 }
 

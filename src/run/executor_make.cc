@@ -117,16 +117,23 @@ Result<Sample> Executor::make_substitute(Task& task, Result<Sample> made, Work& 
                   what_.bad_samples.policy == OnError::kSubstitute;
        ++i) {
     Failure failure = std::move(made.failure());
-    if (failure.path.empty()) failure.path = what_.source->path(task.ticket.id);
+    complete_path(task, failure);
     work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
     task.read_seconds = 0;
+    task.as_stored = true;
+    task.path.clear();
     if (std::optional<Kept> kept = look_up(task, work))
       made = make_sample(task, std::move(kept->sample), kept->from, work);
     else
       made = make_sample(task, read_at_once(task, work), From::kSource, work);
   }
   return made;
+}
+
+void Executor::complete_path(const Task& task, Failure& failure) const {
+  if (!failure.path.empty()) return;
+  failure.path = task.path.empty() ? what_.source->path(task.ticket.id) : task.path;
 }
 
 // Counts what is read, but not what it is unpacked to.
@@ -165,7 +172,7 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
   } at_end{task.hold};
   ++work.made[static_cast<std::size_t>(from)];
   try {
-    const bool recorded = from == From::kSource && options_.record != nullptr &&
+    const bool recorded = from == From::kSource && task.as_stored && options_.record != nullptr &&
                           options_.record->draw(task.ticket.id, task.run->epoch());
     if (!brought) return brought;
     Sample sample = std::move(brought).value();
@@ -211,6 +218,7 @@ Result<Sample> Executor::make_sample(Task& task, Result<Sample> brought, From fr
 // stays where it is: ops that run as one up to the batch are faster than in two parts.
 Result<Sample> Executor::run_to_kept(Task& task, Sample sample, From from, const Draws& draws,
                                      RunContext how, Work& work) {
+  if (!task.as_stored) return sample;  // it may be a part that no other draws could go on from
   const Turn turn = turn_of(task);
   Cut first = from == From::kSource ? sample.cut : sample.cut + 1;  // what was found is kept there
   std::optional<double> start;
@@ -288,7 +296,7 @@ void Executor::finish(Task& task, Result<Sample> made, Work& work) {
     task.run->complete(task.ticket);
   } else {
     Failure failure = std::move(made.failure());
-    if (failure.path.empty()) failure.path = what_.source->path(task.ticket.id);
+    complete_path(task, failure);
     task.run->fail(task.ticket, std::move(failure));
   }
   for (Failure& failure : task.run->take_skipped()) {

@@ -28,6 +28,7 @@ static pb::Reply message_of(const Answer& answer, double queued_s) {
   }
   reply.set_queued_s(as_float(queued_s));
   reply.set_ran_less(answer.ran_less);
+  reply.set_path(answer.path);
   if (!answer.form) *reply.mutable_failure() = wire::to_message(answer.form.failure());
   return reply;
 }
@@ -44,13 +45,12 @@ void FetchCall::start() {
 
 void FetchCall::OnReadDone(bool ok) {
   std::optional<grpc::Status> refused;
-  bool room = false;
   if (ok) {
     try {
       pb::FetchRequest request;
       if (request_.Length() > wire::kMostRequestBytes || !wire::parse(request_, request))
-        throw Error(Code::kInvalidArgument, "what came is no request");
-      room = take(request);
+        throw Error(Code::kUnavailable, wire::kDamaged);
+      take(request);
     } catch (...) {
       refused = status_of(caught(-1, "serve"));
     }
@@ -61,12 +61,12 @@ void FetchCall::OnReadDone(bool ok) {
   if (!ok) no_more_orders_ = true;
   if (refused)
     end(std::move(*refused));
-  else if (ok && room)
+  else if (ok && ordered_ < service_.options_.in_flight)  // else when an answer was taken
     read_on();
   end_when_done();
 }
 
-bool FetchCall::take(const pb::FetchRequest& request) {
+void FetchCall::take(const pb::FetchRequest& request) {
   if (request.wanted_size() > wire::kMostWanted)
     throw Error(Code::kInvalidArgument, "a request may name " + std::to_string(wire::kMostWanted) +
                                             " samples at most, this one has " +
@@ -79,17 +79,15 @@ bool FetchCall::take(const pb::FetchRequest& request) {
   for (const pb::Wanted& wanted : request.wanted()) {
     DataSets::check_id(*stream_, wanted.id());
     const double price = wanted.price() >= 0 ? wanted.price() : 0;  // not a number: any
-    orders.push_back({wanted.token(), wanted.id(), wanted.epoch(), price, stream_});
+    orders.push_back(
+        {wanted.token(), wanted.id(), wanted.epoch(), price, stream_, wanted.as_stored()});
   }
-  bool room = false;
   {
     MutexLock lock(mutex_);
     begun_ = true;
     ordered_ += request.wanted_size();
-    room = ordered_ < service_.options_.in_flight;
   }
   client_.order(std::move(orders));
-  return room;
 }
 
 void FetchCall::deliver(Answer answer) {

@@ -37,8 +37,8 @@ class FetchCall final : public grpc::ServerGenericBidiReactor {
     Clock::time_point since;
   };
 
-  // Throws Error. True: there is room for more.
-  bool take(const wire::pb::FetchRequest& request);
+  // Throws Error.
+  void take(const wire::pb::FetchRequest& request);
   void deliver(Answer answer);
   void write_next() CUTWATER_REQUIRES(mutex_);
   void read_on() CUTWATER_REQUIRES(mutex_);

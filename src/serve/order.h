@@ -31,6 +31,7 @@ struct Order {
   std::uint32_t epoch = 0;
   double price = 0;  // bytes that a second of CPU must save
   std::shared_ptr<const Stream> stream;
+  bool as_stored = false;
 };
 
 struct Answer {
@@ -38,6 +39,7 @@ struct Answer {
   std::size_t way = 0;
   double stored_bytes = 0, seconds = 0;  // CPU, besides reading
   std::vector<Offer> offers;             // as estimated; empty: there was nothing to choose
+  std::string path = {};                 // of the sample, for people
   bool ran_less = false;                 // than the trainer asked for
   Result<std::shared_ptr<const Buffer>> form = Failure{};
 };

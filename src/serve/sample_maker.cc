@@ -42,7 +42,7 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
   }
   draft.stored = std::move(read).value();
   const std::vector<Way>& ways = stream.book->ways();
-  if (!may_work || ways.size() < 2) return draft;
+  if (!may_work || ways.size() < 2 || draft.order.as_stored) return draft;
 
   const double start = thread_seconds();
   Result<Draws> draws = stream.pipeline.draw(*draft.stored, stream.seed, draft.order.epoch);
@@ -67,6 +67,7 @@ Answer SampleMaker::finish(Draft draft) const {
   answer.stored_bytes = bytes_of(*draft.stored);
   answer.ran_less = draft.ran_less;
   try {
+    answer.path = stream.source->path(draft.order.id);
     const double start = thread_seconds();
     std::optional<Form> form;
     if (draft.way > 0) {

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <utility>
 
+#include "proto/quiet.h"
 #include "serve/metrics.h"
 
 namespace cutwater::serve {
@@ -92,6 +93,7 @@ Server::Server(ServerOptions options, const OpTable& ops) {
   Impl& my = *impl_;
   const Address asked = parse_address(my.options.listen);
 
+  wire::keep_transport_quiet();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
@@ -107,7 +109,8 @@ Server::Server(ServerOptions options, const OpTable& ops) {
   builder.SetMaxSendMessageSize(static_cast<int>(wire::kMostReplyBytes));
   builder.SetResourceQuota(grpc::ResourceQuota("cutwater").Resize(kTransportBytes));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(1000 * my.options.hello_seconds));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1'000);
   my.server = builder.BuildAndStart();

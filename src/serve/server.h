@@ -24,6 +24,7 @@ struct ServerOptions {
   std::string tls_cert, tls_key;
   std::optional<int> metrics_port;  // of Prometheus text, on the same address; 0: any that is free
   double drain_seconds = 10;
+  double hello_seconds = 10;  // a connection that has not said what it is by then is closed
   ServiceOptions service;
   WorkshopOptions workshop;
   std::function<void(const std::string& line)> log = [](const std::string&) {};

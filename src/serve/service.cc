@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "core/caught.h"
@@ -34,7 +35,7 @@ class ShortCall final : public grpc::ServerGenericBidiReactor {
   void OnReadDone(bool ok) override {
     try {
       if (!ok || request_.Length() > wire::kMostRequestBytes)
-        throw Error(Code::kInvalidArgument, "what came is no request");
+        throw Error(Code::kUnavailable, wire::kDamaged);
       response_ = answering_(request_);
     } catch (...) {
       Finish(status_of(caught(-1, "serve")));
@@ -52,25 +53,24 @@ class ShortCall final : public grpc::ServerGenericBidiReactor {
 // One sample as it is stored.
 class ReadCall final : public grpc::ServerGenericBidiReactor {
  public:
-  ReadCall(DataSets& data, Workshop& shop)
-      : data_(data), client_(shop, [this](Answer answer) { deliver(std::move(answer)); }) {
-    StartRead(&request_);
-  }
+  ReadCall(DataSets& data, Workshop& shop) : data_(data), shop_(shop) { StartRead(&request_); }
 
   void OnReadDone(bool ok) override {
     try {
       pb::ReadRequest request;
       if (!ok || request_.Length() > wire::kMostRequestBytes || !wire::parse(request_, request))
-        throw Error(Code::kInvalidArgument, "what came is no request");
+        throw Error(Code::kUnavailable, wire::kDamaged);
       const std::shared_ptr<const Stream> stream = data_.plain(request.name());
       DataSets::check_id(*stream, request.id());
-      client_.order({{0, request.id(), 0, 0, stream}});
+      // Whoever asks for nothing is no client: others share the workshop among them.
+      client_.emplace(shop_, [this](Answer answer) { deliver(std::move(answer)); });
+      client_->order({{0, request.id(), 0, 0, stream, true}});
     } catch (...) {
       Finish(status_of(caught(-1, "serve")));
     }
   }
   void OnDone() override {
-    client_.leave();
+    client_.reset();
     delete this;
   }
 
@@ -87,16 +87,16 @@ class ReadCall final : public grpc::ServerGenericBidiReactor {
   }
 
   DataSets& data_;
+  Workshop& shop_;
   grpc::ByteBuffer request_, response_;
-  Workshop::Client client_;
+  std::optional<Workshop::Client> client_;
 };
 
 template <class Request, class Answering>
 grpc::ServerGenericBidiReactor* short_call(Answering answering) {
   auto call = std::make_unique<ShortCall>([answering](const grpc::ByteBuffer& bytes) {
     Request request;
-    if (!wire::parse(bytes, request))
-      throw Error(Code::kInvalidArgument, "what came is no request");
+    if (!wire::parse(bytes, request)) throw Error(Code::kUnavailable, wire::kDamaged);
     return wire::bytes_of(answering(request));
   });
   return call.release();

@@ -30,6 +30,7 @@ struct Fetched {
   std::uint64_t token = 0;
   std::optional<Result<Sample>> sample;  // nothing: read it from the source
   std::size_t bytes = 0;                 // that came for it
+  std::string path = {};  // where it comes from, for people; empty: as the source says
 };
 
 // Every method may be called from any thread.
@@ -38,7 +39,8 @@ class Fetcher {
   virtual ~Fetcher() = default;  // as close()
 
   // Each is among those that wait() returns, once, sooner or later: as a sample or as a failure.
-  virtual void ask(std::uint64_t token, SampleId id, std::uint32_t epoch) = 0;
+  // `as_stored`: nothing may have been done to it.
+  virtual void ask(std::uint64_t token, SampleId id, std::uint32_t epoch, bool as_stored) = 0;
   // What has arrived since the last call; waits for something. Empty: it is closed.
   virtual std::vector<Fetched> wait() = 0;
   virtual void close() = 0;

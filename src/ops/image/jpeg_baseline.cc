@@ -181,6 +181,8 @@ bool read_baseline_part(Bytes file, const Region& region, Hint* hint, JpegPart& 
   bool sound = reader.begin();
   for (std::int64_t row = part.mcus.top; sound && row < part.mcus.bottom; ++row)
     sound = reader.copy_row(row, part.symbols);
+  for (std::size_t c = 0; c < part.image.components(); ++c)
+    part.symbols.resolve(c, *work.scan.ac_tables[c]);
   work.give_up_large();
   if (sound) index.keep();
   return sound;

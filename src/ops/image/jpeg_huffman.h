@@ -143,6 +143,7 @@ class AcTable {
     // Coefficients to go on, this one included.
     unsigned first_advance() const { return static_cast<unsigned>(word_ >> 8) & 255; }
     unsigned total_advance() const { return static_cast<unsigned>(word_ >> 16) & 255; }
+    bool has_second() const { return total_advance() != first_advance(); }
     std::int16_t first_value() const { return static_cast<std::int16_t>(word_ >> 32); }
     std::int16_t second_value() const { return static_cast<std::int16_t>(word_ >> 48); }
 
@@ -152,7 +153,10 @@ class AcTable {
 
   bool build(std::span<const std::uint8_t, 16> counts, std::span<const std::uint8_t> values);
 
-  Entry look_up(std::uint64_t bits) const { return entries_[bits >> (64 - kBits)]; }
+  // Where the top of the bits is looked up, and what is there.
+  static std::size_t place_of(std::uint64_t bits) { return bits >> (64 - kBits); }
+  Entry at(std::size_t place) const { return entries_[place]; }
+  Entry look_up(std::uint64_t bits) const { return at(place_of(bits)); }
   const HuffmanCodes& codes() const { return codes_; }
   // Made when it is first asked for: not every decode has blocks to step over.
   const SkipTable& skips() {

@@ -164,19 +164,36 @@ bool ScanReader::restart() {
 [[gnu::always_inline]] inline bool ScanReader::copy_ac(BitReader& reader, const AcTable& table,
                                                        std::size_t component,
                                                        JpegSymbols& symbols) {
+  JpegSymbols::Appender out(symbols);
   unsigned k = 0;
   do {
-    // 56 bits are there after a refill: enough for two symbols of any kind.
     reader.refill();
-    for (int step = 0; step < 2 && k < 63; ++step) {
-      const HuffmanCodes::Symbol symbol = table.codes().find(reader.bits());
-      const unsigned size = symbol.value & 15;
-      if (symbol.length == 0 || size > kLargestAc) return false;
-      reader.take(symbol.length);
-      const auto bits = static_cast<std::uint32_t>((reader.bits() >> 1) >> (63 - size));
-      reader.take(size);
-      k += AcTable::advance(symbol.value);
-      symbols.put_ac(component, symbol.value, bits);
+    for (int step = 0; step < 3; ++step) {
+      const std::size_t place = AcTable::place_of(reader.bits());
+      const AcTable::Entry entry = table.at(place);
+      const unsigned before = k;
+      if (!entry.known()) [[unlikely]] {
+        int value = 0;
+        if (!read_rare(reader, table, k, value)) return false;
+        out.put(JpegSymbols::ac_item(component, k - before, value));
+        break;
+      }
+      k += entry.total_advance();
+      if (k < 63) {
+        out.put(JpegSymbols::found_item(component, place));
+        reader.take(entry.total_bits());
+        continue;
+      }
+      const unsigned first = before + entry.first_advance();
+      if (first >= 63 && k != first) [[unlikely]] {  // the second one belongs to the next block
+        out.put(JpegSymbols::ac_item(component, entry.first_advance(), entry.first_value()));
+        reader.take(entry.first_bits());
+        k = first;
+      } else {
+        out.put(JpegSymbols::found_item(component, place));
+        reader.take(entry.total_bits());
+      }
+      break;
     }
   } while (k < 63);
   return k == 63 || k >= AcTable::kEndOfBlock;

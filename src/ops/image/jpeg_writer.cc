@@ -75,12 +75,17 @@ struct CodeTable {
   }
 };
 
-// What is written for a symbol: its code, with room for its bits.
-struct Code {
-  std::uint32_t code = 0;
-  std::uint32_t length = 0;
+// What is written for an item: at most 56 bits, a code with room for its symbol's bits.
+class Code {
+ public:
+  Code() = default;
+  Code(std::uint64_t bits, unsigned length) : word_(bits << 8 | length) {}
+  std::uint64_t bits() const { return word_ >> 8; }
+  unsigned length() const { return static_cast<unsigned>(word_ & 255); }
+
+ private:
+  std::uint64_t word_ = 0;
 };
-using Codes = std::array<Code, JpegSymbols::kTables * JpegSymbols::kTableValues>;
 
 // Bits, most significant first, a zero behind each byte of ones.
 class BitWriter {
@@ -88,37 +93,35 @@ class BitWriter {
   // REQUIRES: room for twice the bytes that will be written, and eight.
   explicit BitWriter(std::uint8_t* out) : next_(out) {}
 
-  void put(std::uint32_t bits, unsigned length) {  // 27 at most
-    bits_ = bits_ << length | bits;
+  void put(std::uint64_t bits, unsigned length) {  // 56 at most
     count_ += length;
-    if (count_ < 32) return;
-    count_ -= 32;
-    const auto word = static_cast<std::uint32_t>(bits_ >> count_);
-    const bool has_ones = (word & (~word - 0x01010101U) & 0x80808080U) != 0;
-    if (has_ones) return put_bytes(word, 4);
-    const std::uint32_t in_order =
-        std::endian::native == std::endian::little ? __builtin_bswap32(word) : word;
+    bits_ |= bits << (64 - count_);
+    // Those that are no part of a whole byte yet stay; they are written once more.
+    const bool has_ones = (bits_ & (~bits_ - 0x0101010101010101U) & 0x8080808080808080U) != 0;
+    if (has_ones) [[unlikely]]
+      return put_bytes();
+    const std::uint64_t in_order =
+        std::endian::native == std::endian::little ? __builtin_bswap64(bits_) : bits_;
     std::memcpy(next_, &in_order, sizeof in_order);
-    next_ += sizeof in_order;
+    next_ += count_ / 8;
+    bits_ = bits_ << (count_ & 56U);
+    count_ &= 7;
   }
   // Fills the last byte with ones. Returns the end.
   std::uint8_t* finish() {
-    const unsigned missing = (8 - count_ % 8) % 8;
-    bits_ = bits_ << missing | ((1U << missing) - 1);
-    count_ += missing;
-    put_bytes(static_cast<std::uint32_t>(bits_), count_ / 8);
+    if (count_ > 0) put((1U << (8 - count_)) - 1, 8 - count_);
     return next_;
   }
 
  private:
-  void put_bytes(std::uint32_t word, unsigned bytes) {
-    while (bytes-- > 0) {
-      *next_++ = static_cast<std::uint8_t>(word >> (8 * bytes));
+  void put_bytes() {
+    for (; count_ >= 8; count_ -= 8, bits_ <<= 8) {
+      *next_++ = static_cast<std::uint8_t>(bits_ >> 56);
       if (next_[-1] == 0xFF) *next_++ = 0;
     }
   }
 
-  std::uint64_t bits_ = 0;
+  std::uint64_t bits_ = 0;  // from the top
   unsigned count_ = 0;
   std::uint8_t* next_;
 };
@@ -134,6 +137,7 @@ class Writer {
     put_quantizers();
     put_frame();
     put_codes();
+    join_codes();
     put_scan_header();
     const std::size_t scan_bytes = scan_bits_ / 8 + 1;
     if (out_.size() - begin + scan_bytes + 2 >= limit) return false;
@@ -214,6 +218,23 @@ class Writer {
       }
   }
 
+  Code code_of(JpegSymbols::Item item) const {
+    const Code code = codes_[item.kind()];
+    return {code.bits() | item.bits(), code.length()};
+  }
+
+  // What is looked up at once is written at once.
+  void join_codes() {
+    for (const JpegSymbols::Found& found : part_.symbols.found()) {
+      Code code = code_of(found.first);
+      if (found.two) {
+        const Code second = code_of(found.second);
+        code = {code.bits() << second.length() | second.bits(), code.length() + second.length()};
+      }
+      codes_[found.kind] = code;
+    }
+  }
+
   void put_scan_header() {
     const std::size_t components = geometry_.components();
     put_marker(out_, kSos, 4 + 2 * components);
@@ -227,9 +248,9 @@ class Writer {
     const std::size_t begin = out_.size();
     out_.resize(begin + 2 * scan_bytes + 8);
     BitWriter writer(out_.data() + begin);
-    for (const JpegSymbols::Symbol symbol : part_.symbols.all()) {
-      const Code code = codes_[symbol.code()];
-      writer.put(code.code | symbol.bits(), code.length);
+    for (const JpegSymbols::Item item : part_.symbols.items()) {
+      const Code code = code_of(item);
+      writer.put(code.bits(), code.length());
     }
     out_.resize(static_cast<std::size_t>(writer.finish() - out_.data()));
   }
@@ -237,7 +258,7 @@ class Writer {
   const JpegPart& part_;
   const JpegGeometry geometry_;
   Out& out_;
-  Codes codes_{};
+  std::array<Code, JpegSymbols::kKinds> codes_{};
   std::size_t scan_bits_ = 0;
   bool wide_ = false;
 };

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers that go, come back, stall or have other data: nothing is lost or repeated, or it is said
+// what is wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "remote/test_remote.h"
+#include "source/limited.h"
+
+namespace cutwater::remote {
+namespace {
+
+using test::by_policy;
+using test::epochs;
+using test::FaultySource;
+using test::photos_of;
+using test::RunningServer;
+using test::Seen;
+using test::seen;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+class RemoteTrouble : public testing::Test {
+ protected:
+  static constexpr int kSamples = 60;
+
+  std::vector<Seen> local() const {
+    Loader loader(photos_of(source_), test::with_threads(2));
+    return epochs(loader, 1);
+  }
+  static std::vector<Seen> some(Loader& loader, int batches) {
+    std::vector<Seen> all;
+    for (int i = 0; i < batches; ++i) all.push_back(seen(*loader.next()));
+    return all;
+  }
+  static std::vector<Seen> with_rest(std::vector<Seen> all, Loader& loader) {
+    for (Seen& batch : test::rest_of_epoch(loader)) all.push_back(std::move(batch));
+    return all;
+  }
+  static std::set<SampleId> every_id() {
+    const std::vector<SampleId> ids = test::counted_to(kSamples);
+    return {ids.begin(), ids.end()};
+  }
+
+  const TestFolder folder_;
+  const std::shared_ptr<const Source> photos_ = test::photo_folder(folder_, kSamples);
+  const std::shared_ptr<FaultySource> source_ = std::make_shared<FaultySource>(photos_);
+};
+
+TEST_F(RemoteTrouble, AServerGoesDownAndTheOtherGoesOn) {
+  for (const bool abrupt : {false, true}) {
+    const RunningServer stays(source_);
+    serve::ServerOptions options = RunningServer::serving(source_);
+    RunningServer goes(abrupt ? RunningServer::abrupt(options) : options);
+    Loader loader(
+        photos_of(open_remote("grpc://" + goes.address() + "," + stays.address() + "/data")),
+        by_policy("all-off"));
+    loader.begin();
+    std::vector<Seen> all = some(loader, 3);
+    goes.stop();
+    EXPECT_EQ(with_rest(std::move(all), loader), local()) << abrupt;
+  }
+}
+
+TEST_F(RemoteTrouble, AServerIsStartedAgain) {
+  for (const char* const policy : {"none", "sophon", "all-off"}) {
+    auto server =
+        std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
+    serve::ServerOptions again = RunningServer::serving(source_);
+    again.listen = server->address();
+    Loader loader(photos_of(open_remote(server->url())), by_policy(policy));
+    loader.begin();
+    std::vector<Seen> all = some(loader, 2);
+    server.reset();
+    const RunningServer second(again);
+    EXPECT_EQ(with_rest(std::move(all), loader), local()) << policy;
+  }
+}
+
+// What was ordered is sent before a server goes down.
+TEST_F(RemoteTrouble, ADrainedServerOwesNothing) {
+  auto server = std::make_unique<RunningServer>(source_);
+  serve::ServerOptions again = RunningServer::serving(source_);
+  again.listen = server->address();
+  Loader loader(photos_of(open_remote(server->url())), by_policy("none"));
+  loader.begin();
+  std::vector<Seen> all = some(loader, 2);
+  server.reset();
+  const RunningServer second(again);
+  EXPECT_EQ(with_rest(std::move(all), loader), local());
+  EXPECT_EQ(loader.stats().fetch->retries, 0) << "nothing had to be asked for twice";
+}
+
+TEST_F(RemoteTrouble, WhatAServerKeepsIsAskedForElsewhere) {
+  const auto slow = std::make_shared<FaultySource>(photos_);
+  const RunningServer a(slow), b(source_);
+  What what = photos_of(open_remote("grpc://" + a.address() + "," + b.address() + "/data"));
+  what.batch_size = 1;
+  HowFast how = by_policy("none", 1);
+  how.prefetch_batches = 2;
+  Loader loader(what, how);
+  loader.begin();
+  std::vector<Seen> all = some(loader, 50);
+  {
+    const FaultySource::Hold hold(*slow, every_id());
+    all = with_rest(std::move(all), loader);
+  }
+  what.source = source_;
+  Loader files(what, how);
+  EXPECT_EQ(all, epochs(files, 1));
+  EXPECT_GE(loader.stats().fetch->hedged, 1);
+}
+
+TEST_F(RemoteTrouble, WithoutAServerTheOtherPathIsTaken) {
+  auto server =
+      std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
+  RemoteOptions options;
+  options.fallback = photos_;
+  Loader loader(photos_of(open_remote(server->url(), options)), by_policy("all-off"));
+  loader.begin();
+  std::vector<Seen> all = some(loader, 2);
+  server.reset();
+  EXPECT_EQ(with_rest(std::move(all), loader), local());
+  EXPECT_GT(loader.stats().fetch->fallbacks, 0);
+  EXPECT_EQ(epochs(loader, 1).size(), local().size()) << "and in the next epoch";
+}
+
+TEST_F(RemoteTrouble, PatienceEndsWithWordsAboutEachServer) {
+  auto a = std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
+  auto b = std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
+  RemoteOptions options;
+  options.patience_s = 0.3;
+  const std::string first = a->address(), second = b->address();
+  const auto remote = open_remote("grpc://" + first + "," + second + "/data", options);
+  Loader loader(photos_of(remote), by_policy("none"));
+  loader.begin();
+  some(loader, 1);
+  a.reset();
+  b.reset();
+  try {
+    test::rest_of_epoch(loader);
+    ADD_FAILURE() << "there is nobody to send the rest";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kUnavailable);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(first), HasSubstr(second), HasSubstr("fallback")));
+  }
+  const auto pool = BufferPool::create(0);
+  EXPECT_THAT(remote->read(0, *pool).failure().reason,
+              HasSubstr("is 'cutwater serve' running there?"));
+  EXPECT_THAT([&] { open_remote("grpc://" + first + "/data", options); },
+              ThrowsMessage<Error>(HasSubstr(first)));
+  options.patience_s = 0;
+  EXPECT_THAT([&] { open_remote("grpc://a/data", options); },
+              ThrowsMessage<Error>(HasSubstr("patience")));
+}
+
+TEST_F(RemoteTrouble, AStalledServerIsGoneWhenPatienceIsOver) {
+  const auto held = std::make_shared<FaultySource>(photos_);
+  const RunningServer server(held);
+  RemoteOptions options;
+  options.patience_s = 0.5;
+  Loader loader(photos_of(open_remote(server.url(), options)), by_policy("none"));
+  const FaultySource::Hold hold(*held, every_id());
+  loader.begin();
+  EXPECT_THAT([&] { loader.next(); }, ThrowsMessage<Error>(HasSubstr(server.address())));
+}
+
+TEST_F(RemoteTrouble, ClosingDoesNotWaitForServers) {
+  const RunningServer server(source_);
+  Loader closed(photos_of(open_remote(server.url())), by_policy("none"));
+  auto destroyed =
+      std::make_unique<Loader>(photos_of(open_remote(server.url())), by_policy("none"));
+  const FaultySource::Hold hold(*source_, every_id());
+  closed.begin();
+  destroyed->begin();
+  source_->wait_for_reads(2);
+  closed.close();
+  EXPECT_THAT([&] { closed.next(); }, ThrowsMessage<Error>(HasSubstr("closed")));
+  destroyed.reset();
+}
+
+TEST_F(RemoteTrouble, ALoaderMayEndInMidEpoch) {
+  const RunningServer server(source_);
+  for (const char* const policy : {"none", "all-off"})
+    for (int batches = 0; batches < 8; ++batches) {
+      RemoteOptions options;
+      if (batches % 2 == 0) options.link = std::make_shared<Link>(1e6);
+      Loader loader(photos_of(open_remote(server.url(), options)), by_policy(policy));
+      loader.begin();
+      some(loader, batches);
+      loader.begin();  // the rest is dropped
+      some(loader, 1);
+    }
+}
+
+TEST_F(RemoteTrouble, OtherDataIsRefusedInWords) {
+  const TestFolder folder;
+  const auto other = test::photo_folder(folder, kSamples - 1);
+  auto server =
+      std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
+  const RunningServer elsewhere(other);
+  const auto stale = [](const auto& open, const char* part) {
+    EXPECT_THAT(failure_of(open), FailsWith(Code::kStale, part));
+  };
+  stale([&] { open_remote("grpc://" + server->address() + "," + elsewhere.address() + "/data"); },
+        "do not have the same data");
+  RemoteOptions options;
+  options.fallback = other;
+  stale([&] { open_remote(server->url(), options); }, "fallback");
+
+  Loader loader(photos_of(open_remote(server->url())), by_policy("none"));
+  loader.begin();
+  some(loader, 1);
+  serve::ServerOptions changed = RunningServer::serving(other);
+  changed.listen = server->address();
+  server.reset();
+  const RunningServer after(changed);
+  stale([&] { test::rest_of_epoch(loader); }, "open it again");
+}
+
+TEST_F(RemoteTrouble, AServerOfAnotherVersionIsRefusedInWords) {
+  const RunningServer server(RunningServer::serving(source_), test::test_table());
+  Loader loader(photos_of(open_remote(server.url())), by_policy("none"));
+  loader.begin();
+  const Failure failure = failure_of([&] { loader.next(); });
+  EXPECT_THAT(failure, FailsWith(Code::kInvalidArgument, server.address().c_str()));
+  EXPECT_THAT(failure,
+              FailsWith(Code::kInvalidArgument, "the same version of cutwater on both machines"));
+}
+
+}  // namespace
+}  // namespace cutwater::remote

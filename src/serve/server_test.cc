@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a server refuses, and whom it does not wait for.
+#include "serve/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "core/test_ops.h"
+#include "run/test_source.h"
+#include "serve/test_server.h"
+
+namespace cutwater::serve {
+namespace {
+
+using grpc::StatusCode;
+using test::MemorySource;
+using test::RawCall;
+using test::RunningServer;
+using test::status_after;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+namespace pb = wire::pb;
+
+MATCHER_P2(Says, code, part, "") {
+  *result_listener << arg.error_code() << ": " << arg.error_message();
+  return arg.error_code() == code && arg.error_message().find(part) != std::string::npos;
+}
+
+TEST(ServerAddress, IsAHostAndAPort) {
+  const Address v4 = parse_address("127.0.0.1:7070");
+  EXPECT_EQ(v4.host, "127.0.0.1");
+  EXPECT_EQ(v4.port, 7070);
+  EXPECT_EQ(parse_address("[::1]:0").host, "::1");
+  for (const std::string text :
+       {"", "7070", "host", "host:", "host:x", "host:65536", "host:-1", ":7070", "[]:1", "host:1x"})
+    EXPECT_THAT([&] { parse_address(text); },
+                ThrowsMessage<Error>(HasSubstr("got '" + text + "'")));
+}
+
+TEST(ServerAddress, KnowsThisMachine) {
+  for (const char* const text : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"})
+    EXPECT_TRUE(parse_address(text).loopback) << text;
+  for (const char* const text :
+       {"0.0.0.0:1", "128.0.0.1:1", "[::]:1", "[::ffff:10.0.0.1]:1", "127.0.0.1.example:1",
+        "localhost.example:1", "10.0.0.1:1", "127.1:1", "storage:1"})
+    EXPECT_FALSE(parse_address(text).loopback) << text;
+}
+
+TEST(ServerStart, APublicAddressNeedsTlsAndAToken) {
+  ServerOptions options = RunningServer::serving(std::make_shared<MemorySource>(3));
+  options.listen = "0.0.0.0:0";
+  const auto refused = ThrowsMessage<Error>(
+      AllOf(HasSubstr("0.0.0.0:0"), HasSubstr("--tls-cert"), HasSubstr("--token-file")));
+  EXPECT_THAT([&] { Server(options, all_ops()); }, refused);
+  options.service.token = "0123456789abcdef";
+  EXPECT_THAT([&] { Server(options, all_ops()); }, refused) << "the token could be read on its way";
+  options.service.token.clear();
+  options.tls_cert = options.tls_key = "something";
+  EXPECT_THAT([&] { Server(options, all_ops()); }, refused) << "anybody could ask";
+  options.listen = "127.0.0.1:0";
+  options.tls_key.clear();
+  EXPECT_THAT([&] { Server(options, all_ops()); }, ThrowsMessage<Error>(HasSubstr("go together")));
+  options.tls_cert.clear();
+  options.data.clear();
+  EXPECT_THAT([&] { Server(options, all_ops()); },
+              ThrowsMessage<Error>(HasSubstr("nothing to serve")));
+}
+
+TEST(ServerStart, SaysThatAPortIsTaken) {
+  const RunningServer first(std::make_shared<MemorySource>(3));
+  ServerOptions options = RunningServer::serving(std::make_shared<MemorySource>(3));
+  options.listen = first.address();
+  EXPECT_THAT([&] { Server(options, all_ops()); },
+              ThrowsMessage<Error>(HasSubstr(first.address())));
+}
+
+class ServerRequests : public testing::Test {
+ protected:
+  static constexpr std::int64_t kSamples = 10;
+
+  pb::FetchRequest good() const {
+    const Pipeline pipeline = Pipeline::parse("pixels(4, 4) | jitter", test::test_table());
+    pb::FetchRequest request;
+    pb::Begin& begin = *request.mutable_begin();
+    begin.set_name("data");
+    begin.set_identity(source_->identity());
+    begin.set_pipeline(pipeline.to_string());
+    begin.set_fingerprint(pipeline.fingerprint());
+    begin.add_ways();
+    begin.add_ways()->set_cut(1);
+    request.add_wanted()->set_id(3);
+    return request;
+  }
+  grpc::Status after(const google::protobuf::MessageLite& request,
+                     const char* method = wire::kFetch) const {
+    return status_after(server_.address(), wire::bytes_of(request), method);
+  }
+  // The good one, but for this.
+  template <class Change>
+  grpc::Status changed(Change change) const {
+    pb::FetchRequest request = good();
+    change(request);
+    return after(request);
+  }
+  bool still_serves() const {
+    RawCall call(server_.address());
+    call.write(good());
+    const auto reply = call.reply();
+    return reply && !reply->reply.has_failure();
+  }
+
+  const std::shared_ptr<const Source> source_ = std::make_shared<MemorySource>(kSamples);
+  RunningServer server_{RunningServer::serving(source_), test::test_table()};
+};
+
+TEST_F(ServerRequests, TheGoodOneIsAnswered) {
+  RawCall call(server_.address());
+  ASSERT_TRUE(call.write(good()));
+  call.no_more();
+  const auto reply = call.reply();
+  ASSERT_TRUE(reply);
+  EXPECT_FALSE(reply->reply.has_failure());
+  EXPECT_FALSE(call.reply());
+  EXPECT_TRUE(call.finish().ok());
+}
+
+TEST_F(ServerRequests, RefusesOtherStreamsInWords) {
+  const auto invalid = [](const char* part) { return Says(StatusCode::INVALID_ARGUMENT, part); };
+  EXPECT_THAT(changed([](auto& r) { r.clear_begin(); }), invalid("which stream of samples"));
+  EXPECT_THAT(changed([](auto& r) { r.mutable_begin()->set_identity("of before"); }),
+              Says(StatusCode::FAILED_PRECONDITION, "open it again"));
+  EXPECT_THAT(changed([](auto& r) { r.mutable_begin()->set_fingerprint("other"); }),
+              invalid("install the same version of cutwater on both machines"));
+  EXPECT_THAT(changed([](auto& r) { r.mutable_begin()->set_pipeline("sharpen(3)"); }),
+              invalid("install the same version of cutwater on both machines"));
+  EXPECT_THAT(changed([](auto& r) { r.mutable_begin()->set_pipeline(std::string(70'000, ' ')); }),
+              invalid("more than a server reads"));
+  for (const char* const name : {"../x", "..", "/etc", "other", "data/", "data/../data"})
+    EXPECT_THAT(changed([&](auto& r) { r.mutable_begin()->set_name(name); }),
+                Says(StatusCode::NOT_FOUND, "it has 'data'"))
+        << name;
+  EXPECT_TRUE(still_serves());
+}
+
+TEST_F(ServerRequests, RefusesWaysThatThereAreNot) {
+  const auto invalid = [](const char* part) { return Says(StatusCode::INVALID_ARGUMENT, part); };
+  const auto ways = [](pb::FetchRequest& r) { return r.mutable_begin()->mutable_ways(); };
+  EXPECT_THAT(changed([&](auto& r) { ways(r)->Clear(); }), invalid("between 1 and 64 ways"));
+  EXPECT_THAT(changed([&](auto& r) {
+                for (int i = 0; i < 64; ++i) r.mutable_begin()->add_ways();
+              }),
+              invalid("between 1 and 64 ways"));
+  for (const int cut : {-1, 3, 1 << 30})
+    EXPECT_THAT(changed([&](auto& r) { ways(r)->at(1).set_cut(cut); }), invalid("there is no cut"))
+        << cut;
+  EXPECT_THAT(changed([&](auto& r) { ways(r)->at(0).set_cut(1); }), invalid("as it is stored"));
+  EXPECT_THAT(changed([&](auto& r) { ways(r)->at(0).set_codec("lz4"); }),
+              invalid("as it is stored"));
+  EXPECT_THAT(changed([&](auto& r) { ways(r)->at(1).set_codec("zip"); }), invalid("zip"));
+  EXPECT_THAT(changed([&](auto& r) { ways(r)->at(1).set_excerpt(true); }), invalid("excerpts"));
+  EXPECT_THAT(changed([&](auto& r) {
+                ways(r)->RemoveLast();
+                r.mutable_begin()->set_always(true);
+              }),
+              invalid("besides 'as stored'"));
+  EXPECT_TRUE(still_serves());
+}
+
+TEST_F(ServerRequests, RefusesSamplesThatThereAreNot) {
+  for (const std::int64_t id : {std::int64_t{-1}, kSamples, INT64_MAX, INT64_MIN}) {
+    EXPECT_THAT(changed([&](auto& r) { r.mutable_wanted(0)->set_id(id); }),
+                Says(StatusCode::INVALID_ARGUMENT, "there is no sample " + std::to_string(id)));
+    pb::ReadRequest read;
+    read.set_id(id);
+    EXPECT_THAT(after(read, wire::kRead), Says(StatusCode::INVALID_ARGUMENT, "there is no sample"));
+  }
+  EXPECT_THAT(changed([](auto& r) {
+                for (int i = 0; i < wire::kMostWanted; ++i) r.add_wanted();
+              }),
+              Says(StatusCode::INVALID_ARGUMENT, "1024 samples at most, this one has 1025"));
+  pb::ListRequest list;
+  list.set_first(-1);
+  list.set_count(5);
+  EXPECT_THAT(after(list, wire::kList), Says(StatusCode::INVALID_ARGUMENT, "got -1"));
+  list.set_first(INT64_MAX);
+  list.set_count(INT64_MAX);
+  EXPECT_TRUE(after(list, wire::kList).ok());
+  EXPECT_TRUE(still_serves());
+}
+
+TEST_F(ServerRequests, APriceThatIsNoNumberIsNone) {
+  for (const float price : {NAN, -1.0F, INFINITY, 1e30F})
+    EXPECT_TRUE([&] {
+      pb::FetchRequest request = good();
+      request.mutable_wanted(0)->set_price(price);
+      RawCall call(server_.address());
+      call.write(request);
+      return call.reply().has_value();
+    }()) << price;
+}
+
+TEST_F(ServerRequests, BytesThatAreNoMessageEndTheCallAlone) {
+  std::mt19937 random(5);
+  for (const char* const method : {wire::kFetch, wire::kRead, wire::kList, wire::kDescribe})
+    for (int round = 0; round < 30; ++round) {
+      std::string bytes(random() % 200, '\0');
+      for (char& byte : bytes) byte = static_cast<char>(random());
+      const grpc::Slice slice(bytes);
+      EXPECT_THAT(status_after(server_.address(), {&slice, 1}, method),
+                  Says(StatusCode::UNAVAILABLE, "damaged on its way"));
+    }
+  const grpc::Slice large(std::string(wire::kMostRequestBytes + 1, 'x'));
+  EXPECT_EQ(status_after(server_.address(), {&large, 1}).error_code(),
+            StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(after(good(), "/cutwater.v1.Storage/Delete"),
+              Says(StatusCode::UNIMPLEMENTED, "no method"));
+  EXPECT_TRUE(still_serves());
+}
+
+TEST_F(ServerRequests, ALaterBeginIsAnotherStream) {
+  RawCall call(server_.address());
+  call.write(good());
+  ASSERT_TRUE(call.reply());
+  pb::FetchRequest more;
+  more.add_wanted()->set_token(7);
+  call.write(more);
+  const auto second = call.reply();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->reply.token(), 7u);
+  pb::FetchRequest other = good();
+  other.mutable_begin()->set_name("x");
+  call.write(other);
+  EXPECT_FALSE(call.reply());
+  EXPECT_THAT(call.finish(), Says(StatusCode::NOT_FOUND, "'x'"));
+}
+
+// An answer may be taken before the server has done with the request.
+TEST_F(ServerRequests, OneAtATimeGoesOnForEver) {
+  serve::ServerOptions options = RunningServer::serving(source_);
+  options.service.in_flight = 1;
+  const RunningServer server(options, test::test_table());
+  RawCall call(server.address());
+  pb::FetchRequest request = good();
+  for (std::uint64_t token = 0; token < 3000; ++token) {
+    request.mutable_wanted(0)->set_token(token);
+    ASSERT_TRUE(call.write(request));
+    const auto reply = call.reply();
+    ASSERT_TRUE(reply);
+    ASSERT_EQ(reply->reply.token(), token);
+    request.clear_begin();
+  }
+}
+
+TEST_F(ServerRequests, HealthIsTold) {
+  RawCall call(server_.address(), "/grpc.health.v1.Health/Check");
+  const grpc::Slice empty;
+  call.write(grpc::ByteBuffer(&empty, 1));
+  const auto answer = call.read();
+  ASSERT_TRUE(answer);
+  grpc::Slice slice;
+  ASSERT_TRUE(answer->DumpToSingleSlice(&slice).ok());
+  EXPECT_EQ(std::string(slice.begin(), slice.end()), "\x08\x01") << "status: SERVING";
+}
+
+TEST(ServerToken, IsWantedForEverything) {
+  ServerOptions options = RunningServer::serving(std::make_shared<MemorySource>(3));
+  options.service.token = "0123456789abcdef";
+  const RunningServer server(options);
+  pb::DescribeRequest request;
+  const auto status = [&](const char* method, const std::string& authorization) {
+    RawCall call(server.address(), method, authorization);
+    call.write(request);
+    call.no_more();
+    while (call.read()) {
+    }
+    return call.finish();
+  };
+  for (const char* const method : {wire::kDescribe, wire::kList, wire::kRead, wire::kFetch, "/any"})
+    for (const char* const shown :
+         {"", "Bearer", "Bearer ", "Bearer 0123456789abcdee", "Bearer 0123456789abcdef0",
+          "bearer 0123456789abcdef", "0123456789abcdef"})
+      EXPECT_THAT(status(method, shown), Says(StatusCode::UNAUTHENTICATED, "CUTWATER_TOKEN"))
+          << method << " with '" << shown << "'";
+  EXPECT_TRUE(status(wire::kDescribe, "Bearer 0123456789abcdef").ok());
+}
+
+// Clients that keep a server waiting.
+class SlowClients : public testing::Test {
+ protected:
+  static ServerOptions hurried(ServerOptions options) {
+    options.hello_seconds = 0.2;
+    options.service.begin_within_s = 0.1;
+    options.service.taken_within_s = 0.1;
+    return options;
+  }
+  static bool serves(const RunningServer& server) {
+    pb::DescribeRequest request;
+    return status_after(server.address(), wire::bytes_of(request), wire::kDescribe).ok();
+  }
+};
+
+TEST_F(SlowClients, WhoSaysHalfAWordIsHungUpOn) {
+  const RunningServer server(hurried(RunningServer::serving(std::make_shared<MemorySource>(3))));
+  for (const std::string_view half :
+       {"", "PRI * HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n"}) {
+    const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(parse_address(server.address()).port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::send(connection, half.data(), half.size(), 0), static_cast<ssize_t>(half.size()));
+    EXPECT_TRUE(serves(server)) << "while it waits";
+    char answer[512];
+    ssize_t got = 0;
+    while ((got = ::recv(connection, answer, sizeof answer, 0)) > 0) {
+    }
+    EXPECT_LE(got, 0) << "the connection is closed, with or without a word";
+    ::close(connection);
+  }
+}
+
+TEST_F(SlowClients, WhoOpensAStreamMustBeginIt) {
+  const RunningServer server(hurried(RunningServer::serving(std::make_shared<MemorySource>(3))));
+  RawCall call(server.address());
+  EXPECT_TRUE(serves(server));
+  EXPECT_FALSE(call.read());
+  EXPECT_THAT(call.finish(), Says(StatusCode::DEADLINE_EXCEEDED, "must begin"));
+}
+
+TEST_F(SlowClients, WhoTakesNothingIsGone) {
+  constexpr std::int64_t kMany = 100;
+  const auto source = std::make_shared<MemorySource>(kMany, 1 << 20);
+  RunningServer server(hurried(RunningServer::serving(source)));
+  pb::FetchRequest request;
+  request.mutable_begin()->set_identity(source->identity());
+  request.mutable_begin()->set_fingerprint(Pipeline(all_ops()).fingerprint());
+  request.mutable_begin()->add_ways();
+  for (std::int64_t id = 0; id < kMany; ++id) request.add_wanted()->set_id(id);
+  RawCall call(server.address());
+  ASSERT_TRUE(call.write(request));
+  EXPECT_TRUE(serves(server));
+  EXPECT_FALSE(call.finish().ok()) << "without having read";
+  EXPECT_LT(server->stats().answers, kMany) << "what nobody takes is not made";
+}
+
+TEST_F(SlowClients, WhoAsksForNothingIsNoClient) {
+  RunningServer server(RunningServer::serving(std::make_shared<MemorySource>(3)));
+  const RawCall read(server.address(), wire::kRead);
+  EXPECT_TRUE(serves(server));
+  EXPECT_EQ(server->stats().clients, 0);
+}
+
+}  // namespace
+}  // namespace cutwater::serve

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/ways.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/test_ops.h"
+
+namespace cutwater::serve {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// As stored; an excerpt; 192 bytes whatever the sample; the same with a codec.
+class WayBookTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kStored = 0, kExcerpt = 1, kPixels = 2, kPacked = 3;
+
+  std::vector<Offer> offers(double stored_bytes, double excerpt_share = 1) const {
+    std::vector<Offer> all;
+    book_.estimate({stored_bytes, excerpt_share}, all);
+    return all;
+  }
+
+  WayBook book_{Pipeline::parse("pixels(8, 8)", test::test_table()),
+                {{0, {}, false}, {0, {}, true}, {1, {}, false}, {1, codec_named("zstd:1"), false}}};
+};
+
+TEST_F(WayBookTest, TellsWhatCanBeToldBeforeAnythingWasTried) {
+  const std::vector<Offer> all = offers(1000, 0.25);
+  EXPECT_EQ(all[kStored].bytes, 1000);
+  EXPECT_EQ(all[kStored].seconds, 0);
+  EXPECT_EQ(all[kExcerpt].bytes, 250);
+  EXPECT_EQ(all[kPixels].bytes, 192) << "all samples have as many at that cut";
+  for (const std::size_t way : {kExcerpt, kPixels}) EXPECT_GT(all[way].seconds, 0);
+  EXPECT_TRUE(std::isinf(offers(1000, 1)[kExcerpt].bytes)) << "there is none of this sample";
+}
+
+TEST_F(WayBookTest, LearnsWhatWaysWeighAndCost) {
+  for (int i = 0; i < 3; ++i) {
+    book_.learn(kPacked, {1000, 1}, {96, 1e-3});
+    book_.learn(kExcerpt, {1000, 0.5}, {600, 2e-3});
+  }
+  const std::vector<Offer> all = offers(2000, 0.25);
+  EXPECT_DOUBLE_EQ(all[kPacked].bytes, 96) << "goes with the tensor, which is the same for all";
+  EXPECT_DOUBLE_EQ(all[kPacked].seconds, 2e-3) << "goes with the stored bytes";
+  EXPECT_DOUBLE_EQ(all[kExcerpt].bytes, 600) << "1.2 times what was told";
+  EXPECT_DOUBLE_EQ(all[kExcerpt].seconds, 4e-3);
+}
+
+TEST_F(WayBookTest, ForgetsWhatWasLongAgo) {
+  for (int i = 0; i < 300; ++i) book_.learn(kPixels, {1000, 1}, {192, 1});
+  for (int i = 0; i < 3000; ++i) book_.learn(kPixels, {1000, 1}, {192, 2});
+  EXPECT_NEAR(offers(1000)[kPixels].seconds, 2, 0.01);
+}
+
+TEST_F(WayBookTest, IsNotMisledBySamplesWithoutBytes) {
+  book_.learn(kPixels, {0, 1}, {192, 1});
+  book_.learn(kExcerpt, {1000, 0}, {0, 1});
+  for (const Offer& offer : offers(0, 0.5)) EXPECT_FALSE(std::isnan(offer.bytes));
+}
+
+TEST(WayBook, BestIsWhatSavesMostForItsPrice) {
+  const std::vector<Offer> offers = {{1000, 0}, {600, 1e-3}, {200, 5e-3}, {INFINITY, INFINITY}};
+  EXPECT_EQ(WayBook::best(offers, 0), 2u);
+  EXPECT_EQ(WayBook::best(offers, 99'000), 2u) << "400 bytes more for 4 ms more";
+  EXPECT_EQ(WayBook::best(offers, 101'000), 1u);
+  EXPECT_EQ(WayBook::best(offers, 399'000), 1u);
+  EXPECT_EQ(WayBook::best(offers, 401'000), 0u);
+  EXPECT_EQ(WayBook::best(offers, INFINITY), 0u);
+  EXPECT_EQ(WayBook::best({{10, 0}, {10, 0}}, 0), 0u) << "as stored where nothing is gained";
+}
+
+TEST_F(WayBookTest, TriesEachWayTwiceAndThenTheForgottenNowAndThen) {
+  EXPECT_THAT(book_.to_try(), ElementsAre(kExcerpt, kPixels, kPacked));
+  for (int i = 0; i < 2; ++i)
+    for (const std::size_t way : {kPixels, kPacked}) book_.learn(way, {1000, 1}, {100, 1});
+  EXPECT_THAT(book_.to_try(), ElementsAre(kExcerpt));
+  for (int i = 0; i < 3; ++i) book_.learn(kExcerpt, {1000, 0.5}, {100, 1});
+  book_.learn(kPixels, {1000, 1}, {100, 1});
+  int trials = 0;
+  for (int i = 0; i < 640; ++i)
+    if (const auto ways = book_.to_try(); !ways.empty()) {
+      EXPECT_THAT(ways, ElementsAre(kPacked));
+      ++trials;
+    }
+  EXPECT_EQ(trials, 10);
+  WayBook alone(Pipeline(test::test_table()), {{}});
+  for (int i = 0; i < 200; ++i) EXPECT_THAT(alone.to_try(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace cutwater::serve

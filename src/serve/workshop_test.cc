@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/workshop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/thread_clock.h"
+#include "run/test_source.h"
+
+namespace cutwater::serve {
+namespace {
+
+using test::FaultySource;
+using test::MemorySource;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// What the op below does while it runs.
+std::function<void(std::int64_t kind)> op_runs;
+
+// Leaves a quarter of the bytes.
+struct Quarter {
+  std::int64_t kind = 0;  // for who watches
+
+  static constexpr std::tuple kParams{Param{"kind", &Quarter::kind, "Any number."}};
+  void check() const {}
+  TensorSpec out_spec(const TensorView& in) const { return {DType::kU8, {in.dim(0) / 4}}; }
+  void apply(const TensorView& in, const TensorSpan& out) const {
+    if (op_runs) op_runs(kind);
+    std::copy_n(in.bytes(), out.spec().bytes(), out.bytes());
+  }
+};
+
+constexpr OpDef kQuarter = define_op<Quarter>({"quarter", "For tests.", "test", "image"});
+constexpr std::array<const OpDef*, 1> kOps = {&kQuarter};
+constexpr OpTable kTable{kOps, {}};
+
+// A door that a test opens.
+class Door {
+ public:
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++came_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void wait_for_somebody() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return came_ > 0; });
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int came_ = 0;
+  bool open_ = false;
+};
+
+// Where a client's answers come.
+class Mailbox {
+ public:
+  Workshop::Client::Deliver deliver() {
+    return [this](Answer answer) {
+      const std::lock_guard lock(mutex_);
+      answers_.push_back(std::move(answer));
+      changed_.notify_all();
+    };
+  }
+  // The first so many.
+  std::vector<Answer> wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return answers_.size() >= count; });
+    return answers_;
+  }
+  void wait_for_token(std::uint64_t token) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return std::ranges::count(answers_, token, &Answer::token) > 0; });
+  }
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return answers_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Answer> answers_;
+};
+
+constexpr std::int64_t kSampleBytes = 4000;
+
+class WorkshopTest : public testing::Test {
+ protected:
+  ~WorkshopTest() override { op_runs = nullptr; }
+
+  static WorkshopOptions options(int makers = 1) {
+    WorkshopOptions options;
+    options.readers = 1;
+    options.makers = makers;
+    return options;
+  }
+
+  // Whose second way is known to save three quarters at this cost.
+  std::shared_ptr<Stream> stream(double seconds, std::int64_t kind = 0) const {
+    const Pipeline pipeline = Pipeline::parse("quarter(" + std::to_string(kind) + ")", kTable);
+    auto stream = std::make_shared<Stream>(Stream{source_, pipeline});
+    stream->book =
+        std::make_shared<WayBook>(pipeline, std::vector<Way>{{0, {}, false}, {1, {}, false}});
+    const double stored = kSampleBytes + sizeof(std::int64_t);
+    for (int i = 0; i < 2; ++i) stream->book->learn(1, {stored, 1}, {stored / 4, seconds});
+    return stream;
+  }
+  std::shared_ptr<Stream> plain() const {
+    const Pipeline nothing(kTable);
+    auto stream = std::make_shared<Stream>(Stream{source_, nothing});
+    stream->book = std::make_shared<WayBook>(nothing, std::vector<Way>(1));
+    return stream;
+  }
+  static std::vector<Order> orders(const std::shared_ptr<const Stream>& stream, std::uint64_t first,
+                                   std::uint64_t count) {
+    std::vector<Order> all;
+    for (std::uint64_t token = first; token < first + count; ++token)
+      all.push_back({token, static_cast<SampleId>(token), 0, 0, stream});
+    return all;
+  }
+  static std::vector<std::uint64_t> tokens(const std::vector<Answer>& answers) {
+    std::vector<std::uint64_t> all;
+    for (const Answer& answer : answers) all.push_back(answer.token);
+    return all;
+  }
+  // All that this client ordered before is with the makers once this returns: there is one reader.
+  void wait_for_reader(Workshop::Client& client, Mailbox& box) const {
+    client.order(orders(plain(), kLast, 1));
+    box.wait_for_token(kLast);
+  }
+  // One that comes, is served and goes.
+  void serve_another(Workshop& shop) const {
+    Mailbox box;
+    Workshop::Client client(shop, box.deliver());
+    client.order(orders(plain(), kLast, 1));
+    box.wait_for(1);
+  }
+
+  static constexpr std::uint64_t kLast = 99;
+  std::shared_ptr<FaultySource> source_ = std::make_shared<FaultySource>(
+      std::make_shared<MemorySource>(100, kSampleBytes), std::set<SampleId>{13});
+};
+
+TEST_F(WorkshopTest, AnswersEachOrderOnce) {
+  Mailbox box;
+  Workshop shop(options());
+  Workshop::Client client(shop, box.deliver());
+  client.order(orders(stream(1e-6), 0, 40));
+  const std::vector<Answer> answers = box.wait_for(40);
+  std::vector<std::uint64_t> seen = tokens(answers), all(40);
+  std::ranges::sort(seen);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  EXPECT_EQ(seen, all);
+  for (const Answer& answer : answers) {
+    EXPECT_EQ(answer.form.ok(), answer.token != 13);
+    if (!answer.form) continue;
+    EXPECT_EQ(answer.way, 1u);
+    EXPECT_EQ(answer.stored_bytes, kSampleBytes + 8);
+    EXPECT_LT(const_cast<Answer&>(answer).form.value()->size(), kSampleBytes / 2);
+  }
+  const WorkshopStats stats = shop.stats();
+  EXPECT_EQ(stats.answers, 40);
+  EXPECT_EQ(stats.failures, 1);
+  EXPECT_EQ(stats.ran_less, 0);
+  EXPECT_EQ(stats.waiting, 0);
+}
+
+TEST_F(WorkshopTest, SaysWhatIsWrongWithASample) {
+  Mailbox box;
+  Workshop shop(options());
+  Workshop::Client client(shop, box.deliver());
+  client.order(orders(plain(), 13, 1));
+  const Answer answer = box.wait_for(1)[0];
+  EXPECT_EQ(answer.form.failure().code, Code::kBadSample);
+  EXPECT_EQ(answer.form.failure().path, "memory/13");
+}
+
+TEST_F(WorkshopTest, WithoutMakersEverythingGoesAsStored) {
+  op_runs = [](std::int64_t) { ADD_FAILURE() << "an op runs"; };
+  for (const bool always : {false, true}) {
+    auto wanted = stream(1e-9);
+    wanted->always = always;
+    Mailbox box;
+    Workshop shop(options(0));
+    Workshop::Client client(shop, box.deliver());
+    client.order(orders(wanted, 0, 5));
+    for (const Answer& answer : box.wait_for(5)) EXPECT_EQ(answer.way, 0u);
+  }
+}
+
+TEST_F(WorkshopTest, WhatSavesMostForASecondIsMadeFirst) {
+  Door door;
+  std::vector<std::int64_t> ran;
+  op_runs = [&](std::int64_t kind) {
+    ran.push_back(kind);  // of the one maker
+    if (kind == 0) door.pass();
+  };
+  Mailbox box;
+  WorkshopOptions how = options();
+  how.backlog_seconds = 1e9;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver());
+  auto first = stream(1e-3, 0);
+  client.order(orders(first, 0, 1));
+  door.wait_for_somebody();
+  const double costs[] = {3e-3, 1e-3, 4e-3, 2e-3};
+  for (std::uint64_t kind = 1; kind <= 4; ++kind)
+    client.order(orders(stream(costs[kind - 1], static_cast<std::int64_t>(kind)), kind, 1));
+  wait_for_reader(client, box);
+  door.open();
+  EXPECT_THAT(tokens(box.wait_for(6)), ElementsAre(kLast, 0, 2, 4, 1, 3));
+  EXPECT_THAT(ran, ElementsAre(0, 2, 4, 1, 3));
+}
+
+TEST_F(WorkshopTest, WhatWouldWaitTooLongGoesAsStored) {
+  Door door;
+  op_runs = [&](std::int64_t kind) {
+    if (kind == 0) door.pass();
+  };
+  Mailbox box;
+  WorkshopOptions how = options();
+  how.backlog_seconds = 0.25;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver());
+  auto first = stream(1e-3, 0);
+  client.order(orders(first, 0, 1));
+  door.wait_for_somebody();
+  // 0.1 s each, and 0.2 s where less is saved for a second.
+  client.order(orders(stream(0.1, 1), 1, 1));
+  client.order(orders(stream(0.2, 2), 2, 1));
+  client.order(orders(stream(0.1, 3), 3, 1));
+  const std::vector<Answer> left_out = box.wait_for(1);
+  EXPECT_EQ(left_out[0].token, 2u);
+  EXPECT_EQ(left_out[0].way, 0u);
+  EXPECT_TRUE(left_out[0].ran_less);
+  door.open();
+  for (const Answer& answer : box.wait_for(4))
+    if (answer.token != 2) {
+      EXPECT_EQ(answer.way, 1u);
+      EXPECT_FALSE(answer.ran_less);
+    }
+  EXPECT_EQ(shop.stats().ran_less, 1);
+}
+
+// Somebody whose samples save little gets its share all the same.
+TEST_F(WorkshopTest, NobodyFallsBelowTheFloor) {
+  Door door;
+  op_runs = [&](std::int64_t kind) {
+    if (kind != 0) return;
+    for (const double start = thread_seconds(); thread_seconds() < start + 0.3;) {
+    }
+    door.pass();
+  };
+  Mailbox rich_box, poor_box;
+  std::vector<char> order;
+  std::mutex order_mutex;
+  const auto note = [&](Mailbox& box, char who) {
+    return [&, who, deliver = box.deliver()](Answer answer) {
+      {
+        const std::lock_guard lock(order_mutex);
+        order.push_back(who);
+      }
+      deliver(std::move(answer));
+    };
+  };
+  WorkshopOptions how = options();
+  how.backlog_seconds = 1e9;
+  how.floor = 0.05;
+  Workshop shop(how);
+  Workshop::Client rich(shop, note(rich_box, 'r')), poor(shop, note(poor_box, 'p'));
+  rich.order(orders(stream(1e-3, 0), 0, 1));
+  door.wait_for_somebody();
+  rich.order(orders(stream(1e-6, 1), 1, 3));
+  poor.order(orders(stream(1, 2), 1, 1));
+  wait_for_reader(rich, rich_box);
+  wait_for_reader(poor, poor_box);
+  door.open();
+  rich_box.wait_for(5);
+  poor_box.wait_for(2);
+  EXPECT_EQ(std::string(order.begin(), order.end()), "rprprrr") << "the first two were not made";
+  EXPECT_GT(rich.maker_seconds(), 0.25);
+  EXPECT_LT(poor.maker_seconds(), 0.1);
+}
+
+TEST_F(WorkshopTest, AClientThatTakesNothingIsReadNoFurther) {
+  WorkshopOptions how = options();
+  how.client_memory = 1;
+  Mailbox box;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver());
+  client.order(orders(plain(), 0, 10));
+  for (std::size_t had = 1; had <= 3; ++had) {
+    const std::size_t bytes = box.wait_for(had)[had - 1].form.value()->size();
+    EXPECT_EQ(shop.stats().bytes_held, bytes);
+    serve_another(shop);
+    serve_another(shop);
+    EXPECT_EQ(box.size(), had) << "one sample at a time, whatever the limit";
+    client.sent(bytes);
+  }
+  client.leave();
+  EXPECT_EQ(shop.stats().bytes_held, 0u);
+}
+
+TEST_F(WorkshopTest, AllClientsTogetherStayWithinTheMemory) {
+  WorkshopOptions how = options();
+  how.memory = 1;
+  Mailbox box, other_box;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver()), other(shop, other_box.deliver());
+  client.order(orders(plain(), 0, 10));
+  box.wait_for(1);
+  other.order(orders(plain(), 0, 10));
+  other_box.wait_for(1);
+  serve_another(shop);
+  EXPECT_EQ(box.size(), 1u) << "each may have one";
+  EXPECT_EQ(other_box.size(), 1u);
+}
+
+TEST_F(WorkshopTest, WhoLeavesGetsNothingAnyMore) {
+  Mailbox box;
+  Workshop shop(options());
+  auto client = std::make_unique<Workshop::Client>(shop, box.deliver());
+  FaultySource::Hold hold(*source_, {0});
+  client->order(orders(stream(1e-6), 0, 10));
+  source_->wait_for_reads(1);
+  client.reset();  // while the first is being read
+  EXPECT_EQ(shop.stats().clients, 0);
+  EXPECT_EQ(shop.stats().waiting, 0);
+  hold.release();
+  serve_another(shop);
+  EXPECT_EQ(box.size(), 0u);
+  EXPECT_EQ(shop.stats().bytes_held, 0u);
+  EXPECT_THAT(source_->reads(), ElementsAre(0, 99)) << "the rest was not begun";
+}
+
+TEST_F(WorkshopTest, EndsWithOrdersWaiting) {
+  Mailbox box;
+  Door door;
+  op_runs = [&](std::int64_t) { door.pass(); };
+  {
+    Workshop shop(options());
+    Workshop::Client client(shop, box.deliver());
+    client.order(orders(stream(1e-6), 0, 20));
+    door.wait_for_somebody();
+    door.open();
+  }
+  EXPECT_LE(box.size(), 20u);
+}
+
+// What takes more memory than one sample may is sent as it is stored.
+TEST_F(WorkshopTest, ABombIsNotSetOff) {
+  op_runs = [](std::int64_t) { ADD_FAILURE() << "it was set off"; };
+  auto all_off = stream(1e-9);
+  all_off->always = true;
+  WorkshopOptions how = options();
+  how.maker.sample_bytes = kSampleBytes / 8;
+  Mailbox box;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver());
+  client.order(orders(all_off, 0, 3));
+  for (const Answer& answer : box.wait_for(3)) {
+    EXPECT_EQ(answer.way, 0u);
+    EXPECT_TRUE(answer.form.ok());
+  }
+}
+
+}  // namespace
+}  // namespace cutwater::serve
