@@ -47,6 +47,8 @@ class Steering {
 
   // Wanted.price for what is asked next.
   double price() const { return price_; }
+  // Seconds between samples, as decided; 0: not known yet.
+  double pace_s() const { return pace_s_; }
   const std::string& decision() const { return decision_; }  // in words
 
  private:
@@ -59,7 +61,7 @@ class Steering {
   Fetcher::Progress progress_;
   double backlogged_bytes_ = 0, backlogged_s_ = 0;  // while answers waited for the wire; fading
   std::int64_t learned_ = 0, decide_at_ = 0;
-  double price_ = 0;
+  double price_ = 0, pace_s_ = 0;
   std::string decision_;
 };
 
