@@ -64,12 +64,17 @@ def one_cell(setup: Setup, kind: str, mbit: int, threads: int) -> dict[str, Any]
             contenders = [OURS, TOLD, *(policy for policy in near if policy != SLOW)]
         for policy in random.Random(number).sample(contenders, len(contenders)):
             runs[policy].append(measured(setup, kind, mbit, threads, policy))
+    return judged({"data": kind, "mbit": mbit, "threads": threads}, runs)
+
+
+def judged(cell: dict[str, Any], runs: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
+    """With medians, and ours beside the best other policy."""
     rows = {policy: middle(each) for policy, each in runs.items()}
-    cell: dict[str, Any] = {"data": kind, "mbit": mbit, "threads": threads, "policies": rows, "rounds": runs}
+    cell |= {"policies": rows, "rounds": runs}
     for what, key in (("bytes_per_sample", "bytes"), ("epoch_s", "time")):
-        best_of = min(OTHERS, key=lambda policy: rows[policy][what])
-        cell[f"best_{key}"] = best_of
-        cell[f"{key}_to_best"] = {ours: rows[ours][what] / rows[best_of][what] for ours in (OURS, TOLD)}
+        best = min(OTHERS, key=lambda policy: rows[policy][what])
+        cell[f"best_{key}"] = best
+        cell[f"{key}_to_best"] = {ours: rows[ours][what] / rows[best][what] for ours in (OURS, TOLD)}
     raw = rows["no-off"]["bytes_per_sample"]
     cell["less_than_raw"] = {policy: raw / row["bytes_per_sample"] for policy, row in rows.items()}
     return cell

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from rows import ROOT
 
-CUTWATER = os.environ.get("CW") or str(ROOT / "build/bin/cutwater")
+CUTWATER = str(ROOT / "build/bin/cutwater")
 STORAGE_IP, TRAINER_IP = "10.213.7.1", "10.213.7.2"
 TICK = os.sysconf("SC_CLK_TCK")
 

@@ -114,7 +114,11 @@ def measure(setup: Setup) -> dict[str, Any]:
         "static_split": split,
         "static_curves": curves,
         "to_static": statistics.median(saved) / static,
-        "least_share": min(row["storage_cores"] for row in middle) / (cores / len(TENANTS)),
+        # Who got everything that it asked for has no less than its floor, however little that is.
+        "least_share": min(
+            (row["storage_cores"] for row in middle if row["ran_less"] > 0.01), default=cores / len(TENANTS)
+        )
+        / (cores / len(TENANTS)),
     }
 
 
