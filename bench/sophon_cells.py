@@ -124,6 +124,17 @@ def worst(cells: list[dict[str, Any]], key: str, ours: str) -> tuple[float, str]
     )
 
 
+def is_beaten(cell: dict[str, Any], ours: str) -> bool:
+    """Whether another policy has fewer bytes and takes no longer."""
+    rows = cell["policies"]
+    mine = rows[ours]
+    return any(
+        AS_MANY * rows[other]["bytes_per_sample"] < mine["bytes_per_sample"]
+        and rows[other]["epoch_s"] <= mine["epoch_s"]
+        for other in OTHERS
+    )
+
+
 def saved(cells: list[dict[str, Any]], kind: str, ours: str) -> float:
     """The best of the cells in which something can be saved: the link bounds and there are threads."""
     return max((c["less_than_raw"][ours] for c in cells if c["data"] == kind and c["threads"]), default=0.0)
@@ -137,6 +148,9 @@ def verdicts(found: dict[str, Any]) -> list[tuple[bool, str]]:
         over = sum(cell["bytes_to_best"][ours] > AS_MANY for cell in cells)
         lines.append((over == 0, f"{ours}: never more bytes than the best other policy; {over} of {len(cells)} cells "
                                  f"have more, worst {ratio:.3f} ({where})"))  # fmt: skip
+        beaten = [cell for cell in cells if is_beaten(cell, ours)]
+        lines.append((not beaten, f"{ours}: no other policy has fewer bytes in no more time; {len(beaten)} of "
+                                  f"{len(cells)} cells have one"))  # fmt: skip
         ratio, where = worst(cells, "time", ours)
         over = sum(cell["time_to_best"][ours] > NOISE for cell in cells)
         lines.append((over == 0, f"{ours}: epoch time likewise, within {100 * (NOISE - 1):.0f} %; {over} of "

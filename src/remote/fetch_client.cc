@@ -19,6 +19,7 @@ constexpr int kMostDamaged = 4;                           // times in a row, of 
 // elsewhere as well; of all that are asked for, one in twenty at most.
 constexpr double kHedgeAfter = 4, kLeastHedge = 0.1;
 constexpr std::int64_t kHedgeBudget = 20;
+constexpr double kAtServer = 0.75;   // of the time until a sample is needed, it may wait there
 constexpr double kLinkSlack = 4e-3;  // seconds that may come early, and are handed out when due
 constexpr double kSilence = 10;      // seconds without a word from a server that owes one
 
@@ -371,8 +372,8 @@ void FetchClient::send(Time now) {
 }
 
 void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& batch) {
-  // What was asked for lasts so long, at the pace of the job.
-  const double within_s = steering_.pace_s() * static_cast<double>(asked_.size());
+  // What was asked for lasts so long, at the pace of the job; some of that is for the way.
+  const double within_s = kAtServer * steering_.pace_s() * static_cast<double>(asked_.size());
   wire::pb::FetchRequest request;
   if (!std::exchange(server.begun, true)) *request.mutable_begin() = begin_;
   for (Asked* const asked : batch) {

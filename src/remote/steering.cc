@@ -22,6 +22,9 @@ constexpr double kBacklogged = 2e-3;
 // What a link is taken for that was never seen busy: none that bounds a job, so that bytes are
 // saved as far as the server's spare time goes, and no further.
 constexpr double kFastLink = 1e11;
+// Of the last so many decisions, what the fastest saw of the trainer counts: who has to share its
+// cores, perhaps with the server, looks slower than it is, and would ask for the more work there.
+constexpr std::size_t kPaces = 8;
 // Of the server's threads: with all of it, what saves least would wait for ever.
 constexpr double kHeadroom = 0.9;
 
@@ -142,12 +145,27 @@ std::optional<double> Steering::link_rate() const {
   return backlogged_bytes_ / backlogged_s_;
 }
 
+// How fast trainer and consumer have been since the last decision.
+void Steering::look_back() {
+  const auto samples = static_cast<double>(progress_.samples - before_.samples);
+  if (samples <= 0) return;
+  const double busy_s =
+      (progress_.seconds - before_.seconds) - (progress_.consumer_waited - before_.consumer_waited);
+  paces_.push_back({(progress_.threads_worked - before_.threads_worked) / samples,
+                    std::max(busy_s, 0.0) / samples});
+  if (paces_.size() > kPaces) paces_.pop_front();
+  before_ = progress_;
+}
+
+double Steering::least(double Pace::*of) const {
+  return paces_.empty() ? 0 : (*std::ranges::min_element(paces_, {}, of)).*of;
+}
+
 void Steering::decide() {
   decide_at_ = learned_ + std::min(kBetween, learned_);
   const std::optional<double> link = link_rate();
-  const auto samples = static_cast<double>(std::max<std::int64_t>(progress_.samples, 1));
-  const double compute_s = progress_.samples > 0 ? progress_.threads_worked / samples : 0;
-  const double consumer_s = std::max(progress_.seconds - progress_.consumer_waited, 0.0) / samples;
+  look_back();
+  const double compute_s = least(&Pace::compute_s), consumer_s = least(&Pace::consumer_s);
 
   // The trainer's own work is taken for the same whatever is sent: then it is a consumer like the
   // other, and the slower of the two counts.

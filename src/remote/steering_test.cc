@@ -84,6 +84,17 @@ TEST(Steering, IsTheSameForWhatIsStoredAtALaterCut) {
   EXPECT_NEAR(steers.pace_s(), 4e-3, 1e-4);
 }
 
+TEST(Steering, IsNotMisledByATrainerThatHasToShareItsCores) {
+  Steering steers = steering();
+  steers.note(consumer(kCost / 4));
+  learn(steers, 24, kCost / 4, 0);
+  const Fetcher::Progress first = consumer(kCost / 4), slow = consumer(10 * kCost);
+  steers.note({first.seconds + slow.seconds, 0, 0, first.samples + slow.samples});
+  learn(steers, 200, 10 * kCost, 0);
+  EXPECT_GT(steers.price(), 0);
+  EXPECT_DOUBLE_EQ(steers.pace_s(), kCost / 4);
+}
+
 TEST(Steering, ATrainerThatIsBusyItselfIsNotHurried) {
   Steering steers = steering();
   steers.note({1, 1, 0.5, 100});  // 5 ms of work for each sample, the consumer waits
