@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three trainers of one server, which has less CPU than they could use: the bytes that they save together each second,
 beside the best static split. For that, each has a server of its own with a part of the CPU (a quota of its cgroup);
-all divisions into eighths are compared by what each tenant saved with its part."""
+all divisions into sixths are compared by what each tenant saved with its part."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sophon_setup import Setup, verdict
 
 GROUPS = pathlib.Path("/sys/fs/cgroup/cpu")
 PERIOD_US = 40_000
-CORES = 0.4  # of the server: what all three could use is more
-PARTS = 8
-SECONDS = 5
+CORES = 0.5  # of the server: what all three could use is more
+PARTS = 6
+SECONDS = 4
 ROUNDS = 3
 WANTED = 0.95
 FLOOR = 0.5  # of an equal share, as the server has it
@@ -132,7 +132,7 @@ def text(found: dict[str, Any]) -> list[str]:
     split = ":".join(map(str, found["static_split"]))
     lines.append(
         f"  together {found['saved_per_s'] / 1e6:.2f} MB/s, {found['to_static']:.3f} of the best static split's "
-        f"{found['static_per_s'] / 1e6:.2f} MB/s ({split} eighths; wanted {WANTED}): "
+        f"{found['static_per_s'] / 1e6:.2f} MB/s ({split} sixths; wanted {WANTED}): "
         f"{verdict(found['to_static'] >= WANTED)}"
     )
     lines.append(
