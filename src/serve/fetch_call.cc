@@ -79,8 +79,9 @@ void FetchCall::take(const pb::FetchRequest& request) {
   for (const pb::Wanted& wanted : request.wanted()) {
     DataSets::check_id(*stream_, wanted.id());
     const double price = wanted.price() >= 0 ? wanted.price() : 0;  // not a number: any
-    orders.push_back(
-        {wanted.token(), wanted.id(), wanted.epoch(), price, stream_, wanted.as_stored()});
+    const double within_s = wanted.within_s() >= 0 ? wanted.within_s() : 0;
+    orders.push_back({wanted.token(), wanted.id(), wanted.epoch(), price, stream_,
+                      wanted.as_stored(), within_s});
   }
   {
     MutexLock lock(mutex_);

@@ -32,6 +32,7 @@ struct Order {
   double price = 0;  // bytes that a second of CPU must save
   std::shared_ptr<const Stream> stream;
   bool as_stored = false;
+  double within_s = 0;  // that it may wait for a maker; 0: as long as the workshop thinks
 };
 
 struct Answer {
