@@ -186,7 +186,7 @@ bool FetchClient::all_closed() {
 
 void FetchClient::receive(Server& server) {
   server.receive_at.reset();
-  if (!server.call || server.call->broken()) return;
+  if (!server.call || server.call->finishing()) return;
   server.receiving_since = Clock::now();
   server.call->receive();
 }
@@ -434,7 +434,7 @@ void FetchClient::hedge(Time now) {
 void FetchClient::end_stalled(Time now) {
   const double most = std::min(kSilence, options_.patience_s / 2);
   for (Server& server : servers_) {
-    if (!server.call || server.call->broken() || server.asked.empty() || server.receive_at)
+    if (!server.call || server.call->finishing() || server.asked.empty() || server.receive_at)
       continue;
     if (seconds(now - server.receiving_since) < most) continue;
     server.trouble = "nothing came for " + std::to_string(static_cast<int>(most)) + " s";

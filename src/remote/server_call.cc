@@ -100,7 +100,9 @@ void ServerCall::happened(Event event, bool ok) {
     case Event::kReceived: receiving_ = false; break;
     case Event::kFinished: break;
   }
-  if (broken_ && event != Event::kFinished && !receiving_ && !writing_) finish();
+  // Whatever the server has sent is read to its end before its status can be had; what is being
+  // written may never get through then.
+  if (!ok && (event == Event::kStarted || event == Event::kReceived)) finish();
 }
 
 }  // namespace cutwater::remote

@@ -33,14 +33,14 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   void start();
   void write(const grpc::ByteBuffer& bytes);  // REQUIRES: writable()
   void receive();                             // into `received`
-  void finish();                              // for `status`
   void cancel() { context_.TryCancel(); }
 
   // To be told of every event of this call.
   void happened(Event event, bool ok);
   bool writable() const { return started_ && !writing_ && !broken_; }
   bool receiving() const { return receiving_; }
-  bool broken() const { return broken_; }  // it will finish
+  bool broken() const { return broken_; }        // nothing can be written any more
+  bool finishing() const { return finishing_; }  // nor read
 
   const std::size_t server;
   grpc::ByteBuffer received;
@@ -48,6 +48,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
 
  private:
   void* tag(Event event);
+  void finish();  // for `status`
 
   grpc::ClientContext context_;
   grpc::GenericStub stub_;

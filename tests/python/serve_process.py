@@ -125,8 +125,8 @@ class Proxy:
                 for pump in pumps:
                     pump.cancel()
                 await asyncio.gather(*pumps, return_exceptions=True)
-        except OSError:
-            pass  # nobody is there
+        except (OSError, asyncio.CancelledError):
+            pass  # nobody is there, or the proxy is closed
         finally:
             self._tasks.discard(task)
             for end in ends:

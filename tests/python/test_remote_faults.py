@@ -123,6 +123,8 @@ class Trial:
             self.how += ["--link", rng.choice(["20Mb/s", "200Mb/s"])]
         self.fallback = rng.random() < 0.3
         self.replicas = [self._replica() for _ in range(rng.randint(1, 3))]
+        if not any(faults for _, faults in self.replicas):
+            self.replicas[0][1].append(self._fault())
 
     def _replica(self) -> tuple[list[object], list[Fault]]:
         rng = self.rng
@@ -136,7 +138,7 @@ class Trial:
         kind = rng.choice(NETWORK_FAULTS + SERVER_FAULTS)
         to_client = rng.random() < 0.8
         early = rng.random() < 0.1
-        least, most = (1, FIRST_WORDS) if early else (FIRST_WORDS, 150_000 if to_client else 3 * FIRST_WORDS)
+        least, most = (1, FIRST_WORDS) if early else (FIRST_WORDS, 80_000 if to_client else 3 * FIRST_WORDS)
         seconds = rng.choice([0, 0.3, 0.3, 4]) if kind == "stall" else 0
         return Fault(rng.randint(least, most), to_client, kind, rng.random() < 0.3, seconds)
 
