@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 
 from plot import STYLE as PLAIN
 
-WIDTH, TOP, PANEL, GAP = 1000, 84, 250, 56
+WIDTH, TOP, PANEL, GAP = 1000, 84, 250, 28
 BARS, BARS_RIGHT, LINES, LINES_RIGHT = 108, 500, 618, 900  # from left to right
 ROW = 34
 OPTION_COLORS = ("#2f6fb3", "#c9772b", "#4f8f5b", "#9a6fb0", "#b3261e", "#57606a")
@@ -90,7 +90,7 @@ def bars(plan: dict[str, Any], options: list[str], top: float) -> list[str]:
 
 def lines(plan: dict[str, Any], top: float) -> list[str]:
     rows, names = plan["offload"]["by_threads"], plan["offload"]["policies"]
-    # The scale is that of who sends less than twice of raw: all-off would flatten the others.
+    # all-off would flatten the others: what is far above raw ends at the upper edge, and says so.
     raw = rows[0]["bytes"][names.index("no-off")]
     most = min(max(max(row["bytes"]) for row in rows), 1.4 * raw)
     bottom, height = top + PANEL - 46, PANEL - 80
@@ -113,20 +113,21 @@ def lines(plan: dict[str, Any], top: float) -> list[str]:
         out.append(f'  <text class="small middle" x="{at:.1f}" y="{bottom + 18}">{row["storage_threads"]:.0f}</text>')
     middle = (LINES + LINES_RIGHT) / 2
     out.append(f'  <text class="small middle" x="{middle:.1f}" y="{bottom + 36}">threads near the storage</text>')
-    ends: list[tuple[float, str]] = []
+    ends: list[tuple[float, str, str]] = []
     for policy, (color, dash) in POLICIES.items():
         values = [row["bytes"][names.index(policy)] for row in rows]
         points = " ".join(f"{x(row['storage_threads']):.1f},{y(v):.1f}" for row, v in zip(rows, values, strict=True))
         out.append(
             f'  <polyline class="line" points="{points}" style="stroke: {color}; stroke-dasharray: {dash or 0}"/>'
         )
-        ends.append((y(values[-1]), policy))
+        above = f", {per_sample(values[-1], plan):.0f} kB" if values[-1] > most else ""
+        ends.append((y(values[-1]), policy, above))
     below = -1e9
-    for end, policy in sorted(ends):
+    for end, policy, above in sorted(ends):
         below = max(end, below + 16)
         out.append(
             f'  <text class="small" x="{LINES_RIGHT + 10}" y="{below + 4:.1f}" '
-            f'style="fill: {POLICIES[policy][0]}">{policy}</text>'
+            f'style="fill: {POLICIES[policy][0]}">{policy}{above}</text>'
         )
     return out
 
@@ -144,7 +145,7 @@ def described(plans: dict[str, dict[str, Any]]) -> str:
 def circumstances(plan: dict[str, Any]) -> str:
     budget = plan["budget"]
     link = f"{budget['link_bytes_per_s'] * 8 / 1e6:.0f} Mb/s" if budget["link_bytes_per_s"] else "any link"
-    return f"{link}, {budget['storage_threads']:.0f} threads near the storage, {budget['threads']} in the trainer"
+    return f"{link}, storage threads: {budget['storage_threads']:.0f}, trainer's: {budget['threads']}"
 
 
 def draw(plans: dict[str, dict[str, Any]]) -> str:

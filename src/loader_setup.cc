@@ -47,9 +47,6 @@ void check(const What& what, const HowFast& how) {
     refuse("num_workers must be in 1.." + std::to_string(kMostThreads) + ", got " +
            std::to_string(*how.threads));
   check_offload_policy(how.policy);
-  if (how.policy != "auto" && !what.source->far_away())
-    refuse("policy: '" + how.policy +
-           "' is about servers near the storage, and this data set is on no server; leave it out");
   if (how.reads_in_flight &&
       (*how.reads_in_flight < 0 || *how.reads_in_flight > kMostReadsInFlight))
     refuse("reads_in_flight must be in 0.." + std::to_string(kMostReadsInFlight) + ", got " +

@@ -9,17 +9,22 @@ const sharesWords = (o) => o.shares.map((share) => `${percent(share.samples_shar
 
 // A row for each policy, divided by what is sent of its samples.
 function drawOffloadBytes() {
-  const width = 1000, left = 100, right = 190, row = 34, top = 48;
+  const width = 1000, left = 100, right = 190, row = 34;
   const weight = (option) => offloads.reduce((sum, o) => sum + (o.shares.find((share) => share.option === option)?.bytes ?? 0), 0);
   const options = [...new Set(offloads.flatMap((o) => o.shares.map((share) => share.option)))].sort((a, b) => weight(b) - weight(a));
   const fills = new Map(options.map((option, k) => [option, OPTION_FILLS[Math.min(k, OPTION_FILLS.length - 1)]]));
   const most = Math.max(...offloads.map((o) => o.bytes), 1e-12), scale = (width - left - right) / most;
-  const chart = picture(width, top + offloads.length * row, "Bytes of an epoch by policy", offloads.map((o) => `${o.policy}: ${size(o.bytes)}, ${sharesWords(o)}`).join("; "));
-  let place = left;
+  const names = [];  // with their places; those without a color of their own share the last one
+  let across = left, down = 8;
   for (const option of options.slice(0, OPTION_FILLS.length)) {
-    chart.append(svg("rect", {x: place, y: 8, width: 11, height: 11, rx: 2, fill: fills.get(option)}), label(place + 17, 17.5, option, {class: "small"}));
-    place += 34 + option.length * 6.6;
+    const long = 34 + option.length * 6.6;
+    if (across + long > width) [across, down] = [left, down + 20];
+    names.push({option, x: across, y: down});
+    across += long;
   }
+  const top = down + 34;
+  const chart = picture(width, top + offloads.length * row, "Bytes of an epoch by policy", offloads.map((o) => `${o.policy}: ${size(o.bytes)}, ${sharesWords(o)}`).join("; "));
+  for (const {option, x, y} of names) chart.append(svg("rect", {x, y, width: 11, height: 11, rx: 2, fill: fills.get(option)}), label(x + 17, y + 9.5, option, {class: "small"}));
   offloads.forEach((o, k) => {
     const y = top + k * row;
     chart.append(label(left - 10, y + 15, o.policy, {"text-anchor": "end", class: k === 0 ? "strong" : ""}));

@@ -110,8 +110,9 @@ class Cache {
     return {};
   }
 
-  // Whether a value of so many bytes would be taken, as far as one can tell beforehand.
-  virtual bool has_room(std::size_t bytes) const = 0;
+  // Whether put() would take a value of about so many bytes, as far as one can tell beforehand and
+  // without a trip: to make a form that is then refused is work for nothing.
+  virtual bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const = 0;
 
   // Keeps a value of `size` bytes under a key that has none yet; `fill` writes it to its place, and
   // what `fill` throws is thrown on. `seconds`: what a hit saves. Values that are worth less, by

@@ -108,7 +108,8 @@ struct HowFast {
   // "memory": for as long as the loader lives; "beside": also kept as a file in the data set's
   // folder; "off"; or the path of that file.
   std::string index = "memory";
-  // What servers of the data set (remote.h) may do before they send a sample: "auto", "none"…
+  // What servers of the data set (remote.h) may do before they send a sample: "auto", "none"… Where
+  // there is no server, it says nothing.
   std::string policy = "auto";
   CacheUse cache = {};  // besides memory_limit
   StoreUse store = {};

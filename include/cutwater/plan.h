@@ -75,7 +75,7 @@ struct PlanOptions {
   std::optional<double> cache_bytes_per_s = {};    // to and from the cache; unset: no bound
   // Of both together; with a server near the storage, from there to the trainer. Unset: no bound.
   std::optional<double> link_bytes_per_s = {};
-  // Samples on their way from the job that made them to the last one that takes them. Unset: 128
+  // Samples on their way from the job that made them to the last one that takes them. Unset: 16
   // for each job, or one percent of all, whichever is more. At most a quarter of all.
   std::optional<std::int64_t> window_samples = {};
   std::string split = {};  // to predict; empty: the best one

@@ -55,7 +55,7 @@ TEST_P(CacheContract, AFullCacheRefusesAndKeepsWhatItHas) {
   SampleId kept = 0;
   while (put(*cache, key_of(kept), bytes_of(kept, 10'000))) ++kept;
   EXPECT_GE(kept, 95);  // of 104 that would be without anything beside them
-  EXPECT_EQ(cache->has_room(10'000), GetParam().is_many);
+  EXPECT_EQ(cache->has_room(key_of(9), 10'000, 1), GetParam().is_many);
   if (keeps_books()) {
     EXPECT_LE(cache->stats().bytes, kMiB);
     EXPECT_EQ(cache->stats().limit, kMiB);
@@ -68,10 +68,10 @@ TEST_P(CacheContract, AFullCacheRefusesAndKeepsWhatItHas) {
 TEST_P(CacheContract, WhatIsTooLargeLeavesRoomForOthers) {
   const auto cache = make(kMiB);
   for (const std::size_t size : {2 * kMiB, kMiB, SIZE_MAX, SIZE_MAX - 63, SIZE_MAX / 2}) {
-    EXPECT_FALSE(cache->has_room(size));
+    EXPECT_FALSE(cache->has_room(key_of(9), size, 1));
     EXPECT_FALSE(cache->put(key_of(1), size, 1, [](std::span<std::uint8_t>) { FAIL(); }));
   }
-  EXPECT_TRUE(cache->has_room(1000));
+  EXPECT_TRUE(cache->has_room(key_of(9), 1000, 1));
   EXPECT_TRUE(put(*cache, key_of(1), bytes_of(1, 1000)));
 }
 

@@ -227,7 +227,7 @@ TEST_P(CacheSeats, JobsInManyThreads) {
           ++hits;
           if (!std::ranges::equal(value.bytes(), bytes_of(id, kSize))) ++wrong;
         } else if (job.start_making(id)) {
-          if (cache_->has_room(kSize)) put(*cache_, key, bytes_of(id, kSize));
+          if (cache_->has_room(key, kSize, 1)) put(*cache_, key, bytes_of(id, kSize));
           job.made(id);
         }
         job.had(draw, id);

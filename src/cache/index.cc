@@ -41,6 +41,7 @@ std::optional<EntryView> read_entry(const Entry& entry) {
   view.key = key_of(entry);
   view.offset = entry.offset.load(std::memory_order_acquire);
   view.size = entry.size.load(std::memory_order_acquire);
+  view.seconds = std::bit_cast<double>(entry.seconds.load(std::memory_order_acquire));
   if (entry.version.load(std::memory_order_relaxed) != view.version) return std::nullopt;
   return view;
 }

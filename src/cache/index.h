@@ -25,6 +25,7 @@ struct EntryView {
   std::uint64_t version = 0;
   CacheKey key;
   std::uint64_t offset = 0, size = 0;
+  double seconds = 0;
 };
 // Nothing: it is free, being filled, or being changed.
 std::optional<EntryView> read_entry(const Entry& entry);

@@ -21,7 +21,10 @@ void add(Word& word, std::int64_t count) {
 Keeper::Keeper(std::shared_ptr<Segment> segment)
     : segment_(std::move(segment)),
       arena_(segment_->shape().arena_at(), segment_->shape().end(), kGranule),
-      residents_([this](Number number) { return uses(key_of(segment_->entry(number))); }),
+      residents_([this](Number number) { return uses(key_of(segment_->entry(number))); },
+                 [this](Number number, std::size_t place) {
+                   segment_->roll()[place].store(number, std::memory_order_relaxed);
+                 }),
       values_(segment_->shape().entries()),
       owners_(segment_->shape().clients),
       seats_(segment_->shape().seats) {
@@ -39,12 +42,7 @@ std::optional<Keeper::Place> Keeper::reserve(int client, const CacheKey& key, st
   if (!within_quota(owner, taken)) return refuse();
   const std::optional<Number> number = free_way(key, worth / static_cast<double>(taken));
   const std::optional<std::uint64_t> offset = number ? room(taken, worth) : std::nullopt;
-  if (!offset) {
-    // Whoever tries in vain has stopped at a cut for nothing: the less it helps, the less often.
-    patience_ = std::min(2 * patience_, kMostPatience);
-    segment_->header().nothing_less_worthy.store(patience_, std::memory_order_relaxed);
-    return refuse();
-  }
+  if (!offset) return refuse();
   values_[*number] = {*offset, size, owner, key.draw != 0};
   count(values_[*number], 1);
   fill_entry(segment_->entry(*number), key, *offset, size, seconds);
@@ -206,7 +204,7 @@ void Keeper::unlink(Number number) {
   by_place_.erase(values_[number].offset);
   free_entry(number);
   add(segment_->header().entries, -1);
-  segment_->header().nothing_less_worthy.store(0, std::memory_order_relaxed);
+  segment_->header().no_place.store(0, std::memory_order_relaxed);
 }
 
 void Keeper::evict(Number number) {

@@ -108,7 +108,7 @@ bool Keeper::leave(int client, int seat) {
   }
   arena_.give(left.seen.offset, left.seen.size);
   left = {};
-  segment_->header().nothing_less_worthy.store(0, std::memory_order_relaxed);
+  segment_->header().no_place.store(0, std::memory_order_relaxed);
   write_books();
   return true;
 }

@@ -14,15 +14,23 @@ std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth) {
   if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
   reclaim();
   if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
-  for (int i = 0; i < kRuns; ++i) {
-    const auto victim = residents_.victim(worth / static_cast<double>(size));
-    if (!victim) return std::nullopt;
-    const std::vector<Number> run = run_around(*victim, size, worth);
-    for (const Number number : run) evict(number);
+  int runs = 0;
+  const std::vector<Number> victims = residents_.victims(worth / static_cast<double>(size));
+  for (const Number victim : victims) {
+    if (!residents_.contains(victim)) continue;  // it went with an earlier one
+    const std::vector<Number> run = run_around(victim, size, worth);
     if (run.empty()) continue;
+    if (++runs > kRuns) break;
+    for (const Number number : run) evict(number);
     patience_ = kLeastPatience;
     reclaim();
     if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
+  }
+  // What a reader cannot foresee: there are values of less worth, but their places do not join.
+  // Whoever tries in vain has stopped at a cut for nothing: the less it helps, the less often.
+  if (!victims.empty()) {
+    patience_ = std::min(2 * patience_, kMostPatience);
+    segment_->header().no_place.store(patience_, std::memory_order_relaxed);
   }
   return std::nullopt;
 }

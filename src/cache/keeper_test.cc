@@ -107,7 +107,7 @@ TEST(Keeper, AFullIndexRefusesOrMakesWay) {
   for (SampleId sample = 0; sample < 2 * ways; ++sample) kept += bench.put(key(sample), 64) ? 1 : 0;
   EXPECT_EQ(kept, bench.keeper.stats().entries);
   EXPECT_GE(kept, ways * 9 / 10);
-  EXPECT_FALSE(bench.reader->has_room(64));
+  EXPECT_FALSE(bench.reader->has_room(key(2 * ways), 64, 1));
   for (SampleId sample = 2 * ways; sample < 6 * ways; ++sample)
     (void)bench.put(key(sample), 64, 10);
   EXPECT_GE(bench.keeper.stats().evicted, ways * 9 / 10);
@@ -268,6 +268,52 @@ TEST(Keeper, WhereTheSystemHasNoMoreMemoryTheCacheIsFull) {
   for (SampleId sample = 0; sample < kept; ++sample)
     EXPECT_TRUE(Bench::sound(bench.reader->get(key(sample)), sample));
   EXPECT_TRUE(bench.put(key(kept), 10'000'000, 100)) << "others still make way";
+}
+
+// Values of one size: a place that is freed is one for the next. What a reader says beforehand is
+// then what the writer does, whoever has seen what, and however much is saved.
+TEST(Keeper, AReaderKnowsBeforehandWhatIsTaken) {
+  constexpr SampleId kSamples = 120;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    Bench bench(Segment::anonymous(kMiB));
+    std::vector<std::unique_ptr<CacheSeat>> jobs;
+    for (int job = 0; job < 1 + static_cast<int>(seed % 3); ++job) {
+      const int seat = bench.keeper.join(bench.client, {"job", 1, kSamples, {1}});
+      jobs.push_back(make_seat(bench.reader, seat, nullptr, nullptr));
+      jobs.back()->begin_epoch(1);
+    }
+    int taken = 0, refused = 0;
+    for (int step = 0; step < 2000; ++step) {
+      const auto sample = static_cast<SampleId>(random() % kSamples);
+      CacheSeat& job = *jobs[random() % jobs.size()];
+      if (random() % 100 == 0) job.begin_epoch(1);
+      if (!bench.reader->get(key(sample))) {
+        const double seconds = 1 + static_cast<double>(random() % 4);
+        job.start_making(sample);
+        const bool room = bench.reader->has_room(key(sample), 20'000, seconds);
+        ASSERT_EQ(bench.put(key(sample), 20'000, seconds), room) << seed << ", step " << step;
+        job.made(sample);
+        ++(room ? taken : refused);
+      }
+      job.had(1, sample);
+    }
+    EXPECT_GT(taken, 52) << seed;  // that fit at first
+    EXPECT_GT(refused, 0) << seed;
+  }
+}
+
+TEST(Keeper, NoRoomForAFreshValueThatNobodyCanUse) {
+  Bench bench(Segment::anonymous(kMiB));
+  EXPECT_TRUE(bench.reader->has_room(key(1, 5), 1000, 1)) << "no job says what it can use";
+  const int seat = bench.keeper.join(bench.client, {"job", 1, 10, {1}});
+  const auto job = make_seat(bench.reader, seat, nullptr, nullptr);
+  job->begin_epoch(5);
+  EXPECT_TRUE(bench.reader->has_room(key(1, 5), 1000, 1));
+  EXPECT_FALSE(bench.reader->has_room(key(1, 6), 1000, 1)) << "another draw";
+  job->had(5, 1);
+  EXPECT_FALSE(bench.reader->has_room(key(1, 5), 1000, 1));
+  EXPECT_TRUE(bench.reader->has_room(key(1), 1000, 1)) << "later epochs can use a stable one";
 }
 
 TEST(Segment, RefusesWhatIsNoSegment) {

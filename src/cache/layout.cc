@@ -41,7 +41,8 @@ std::uint64_t Shape::seats_at() const {
 }
 std::uint64_t Shape::making_at() const { return seats_at() + seats * sizeof(SeatRecord); }
 std::uint64_t Shape::ring_at() const { return aligned(making_at() + making * sizeof(MakingMark)); }
-std::uint64_t Shape::index_at() const { return aligned(ring_at() + ring * sizeof(Arrival)); }
+std::uint64_t Shape::roll_at() const { return aligned(ring_at() + ring * sizeof(Arrival)); }
+std::uint64_t Shape::index_at() const { return aligned(roll_at() + entries() * sizeof(Word)); }
 std::uint64_t Shape::arena_at() const { return index_at() + sets * sizeof(IndexSet); }
 std::uint64_t Shape::end() const {
   const std::uint64_t outside = entries() * kWriterBytes;

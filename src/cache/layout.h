@@ -15,7 +15,7 @@ using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 
 inline constexpr std::uint64_t kMagic = 0x3165'6863'6163'7763;  // "cwcache1" in memory
-inline constexpr std::uint64_t kLayoutVersion = 1;              // another layout, another number
+inline constexpr std::uint64_t kLayoutVersion = 2;              // another layout, another number
 inline constexpr std::size_t kGranule = 64;  // values begin at multiples, and take multiples
 inline constexpr std::size_t kWays = 8;
 inline constexpr int kMostClients = 64, kMostSeats = 64, kMostForms = 32;
@@ -44,6 +44,7 @@ struct Shape {
   std::uint64_t seats_at() const;
   std::uint64_t making_at() const;
   std::uint64_t ring_at() const;
+  std::uint64_t roll_at() const;
   std::uint64_t index_at() const;
   std::uint64_t arena_at() const;
   std::uint64_t end() const;
@@ -61,7 +62,7 @@ struct alignas(64) Header {
   Word past_hits, past_misses;  // of clients that are gone
   alignas(64) Word arrived;     // arrivals written so far
   alignas(64) Word tide;        // see CacheSeat::begin_epoch
-  Word nothing_less_worthy;     // a value was refused: samples to be had before it is tried again
+  Word no_place;  // a value found none: samples to be had before another makes way for one
 };
 static_assert(sizeof(Header) == 320);
 

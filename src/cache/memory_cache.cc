@@ -26,7 +26,9 @@ class MemoryCache final : public Cache, public std::enable_shared_from_this<Memo
 
   CacheValue get(const CacheKey& key) override { return reader_->get(key); }
 
-  bool has_room(std::size_t bytes) const override { return mine() && reader_->has_room(bytes); }
+  bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const override {
+    return mine() && reader_->has_room(key, bytes, seconds);
+  }
 
   bool put(const CacheKey& key, std::size_t size, double seconds, const Fill& fill) override {
     const auto place = mine() ? reserve(key, size, seconds) : std::nullopt;

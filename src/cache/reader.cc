@@ -6,6 +6,7 @@
 
 #include "cache/forks.h"
 #include "cache/index.h"
+#include "cache/residents.h"
 #include "cache/seats.h"
 
 namespace cutwater::cache {
@@ -97,17 +98,43 @@ CacheValue Reader::get(const CacheKey& key) {
   return {};
 }
 
-bool Reader::has_room(std::size_t bytes) const {
+bool Reader::has_room(const CacheKey& key, std::size_t bytes, double seconds) const {
   const Header& header = segment_->header();
   const Shape& shape = segment_->shape();
   if (bytes > shape.end() - shape.arena_at()) return false;
   const std::uint64_t size = std::max<std::uint64_t>(bytes, 1);  // free ranges are in granules
-  // A set may be full before all are.
-  const bool crowded = header.entries.load(std::memory_order_relaxed) >= shape.entries() / 16 * 15;
-  if (!crowded && size <= header.largest_free.load(std::memory_order_relaxed)) return true;
-  if (header.nothing_less_worthy.load(std::memory_order_relaxed) != 0) return false;
-  for (int seat = 0; seat < static_cast<int>(shape.seats); ++seat)
-    if (in_epoch(segment_->seat(seat))) return true;
+  const Audience audience(*segment_);
+  const double worth = Residents::worth_of(seconds, audience.uses(key));
+  if (worth <= 0 && audience.sits_at(key.data)) return false;
+  if (size <= header.largest_free.load(std::memory_order_relaxed) && has_free_way(key)) return true;
+  return header.no_place.load(std::memory_order_relaxed) == 0 &&
+         something_makes_way(audience, worth / static_cast<double>(size));
+}
+
+bool Reader::has_free_way(const CacheKey& key) const {
+  const Spots spots = spots_of(key, segment_->shape().sets);
+  return std::ranges::any_of(spots.sets, [this](std::uint64_t set) {
+    const auto& tags = segment_->index()[set].tags;
+    return std::ranges::any_of(
+        tags, [](const Word& tag) { return tag.load(std::memory_order_relaxed) == 0; });
+  });
+}
+
+bool Reader::something_makes_way(const Audience& audience, double density) const {
+  const std::span<const Word> roll = segment_->roll();
+  const std::uint64_t there = std::min<std::uint64_t>(
+      segment_->header().entries.load(std::memory_order_relaxed), roll.size());
+  const std::uint64_t looks = std::min<std::uint64_t>(there, Residents::kLook);
+  std::uint64_t at = looks < there ? looks_.fetch_add(looks, std::memory_order_relaxed) : 0;
+  for (const std::uint64_t end = at + looks; at < end; ++at) {
+    const std::uint64_t place = looks < there ? hash_of(at, 0) % there : at;
+    const std::uint64_t number = roll[place].load(std::memory_order_relaxed);
+    if (number >= segment_->shape().entries()) continue;
+    const auto view = read_entry(segment_->entry(static_cast<std::uint32_t>(number)));
+    if (!view) continue;
+    const double worth = Residents::worth_of(view->seconds, audience.uses(view->key));
+    if (worth < Residents::kClearlyLess * density * static_cast<double>(view->size)) return true;
+  }
   return false;
 }
 

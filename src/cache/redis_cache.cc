@@ -152,7 +152,7 @@ class RedisCache final : public Cache {
     return std::move(fetched.value);
   }
 
-  bool has_room(std::size_t bytes) const override {
+  bool has_room(const CacheKey& /*key*/, std::size_t bytes, double /*seconds*/) const override {
     if (bytes > ValueHeader::kMostBytes) return false;
     const auto nodes = client().nodes();
     return std::ranges::any_of(nodes, [&](const auto& node) { return node->has_room(bytes); });

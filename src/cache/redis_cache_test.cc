@@ -107,7 +107,7 @@ TEST_F(RedisCacheTest, LogsIn) {
   EXPECT_THAT(wrong->trouble(), HasSubstr("the login was refused: WRONGPASS"));
   EXPECT_THAT(wrong->trouble(), Not(HasSubstr("secret")));
   EXPECT_FALSE(wrong->get(key_of(1)));
-  EXPECT_FALSE(wrong->has_room(10));
+  EXPECT_FALSE(wrong->has_room(key_of(9), 10, 1));
   EXPECT_FALSE(put(*wrong, key_of(2), bytes_of(2, 100)));
 }
 
@@ -231,7 +231,7 @@ TEST_F(RedisCacheTest, AnEvictingServerForgetsAndNeverLies) {
   EXPECT_GT(found, 0);
   EXPECT_LT(found, 200);
   EXPECT_GT(cache->stats().evicted, 100);
-  EXPECT_FALSE(cache->has_room(std::size_t{64} << 20));
+  EXPECT_FALSE(cache->has_room(key_of(9), std::size_t{64} << 20, 1));
 }
 
 TEST_F(RedisCacheTest, AReplicaRefusesUntilItIsAMasterAgain) {
@@ -240,7 +240,7 @@ TEST_F(RedisCacheTest, AReplicaRefusesUntilItIsAMasterAgain) {
   ASSERT_TRUE(put(*cache, key_of(1), bytes_of(1, 100)));
   server.ask({"REPLICAOF", "127.0.0.1", "1"});
   EXPECT_FALSE(put(*cache, key_of(2), bytes_of(2, 100)));
-  EXPECT_FALSE(cache->has_room(100));
+  EXPECT_FALSE(cache->has_room(key_of(9), 100, 1));
   EXPECT_THAT(cache->trouble(), HasSubstr("READONLY"));
   EXPECT_TRUE(has(*cache, key_of(1), bytes_of(1, 100)));
   server.ask({"REPLICAOF", "NO", "ONE"});

@@ -48,7 +48,7 @@ TEST(RedisNobody, IsNoError) {
   const auto cache = redis_cache("redis://127.0.0.1:" + std::to_string(free_port()));
   EXPECT_THAT(cache->trouble(), HasSubstr("Connection refused; meanwhile samples come from"));
   EXPECT_EQ(got(*cache, 1), Got::kMiss);
-  EXPECT_FALSE(cache->has_room(1));
+  EXPECT_FALSE(cache->has_room(key_of(9), 1, 1));
   EXPECT_FALSE(put(*cache, 1));
   cache->drop(key_of(1));
   EXPECT_EQ(cache->stats().misses, 1);

@@ -39,6 +39,7 @@ void Residents::remove(Number number) {
 void Residents::move(Number number, std::size_t place) {
   there_[place] = number;
   values_[number].place = static_cast<Number>(place);
+  if (placed_) placed_(number, place);
 }
 
 double Residents::worth_of(double seconds, double uses) {
@@ -65,6 +66,27 @@ std::optional<Residents::Number> Residents::victim(double density) {
   for (int i = 0; i < kLook && least.bound > 0; ++i)
     consider(there_[mixed(looks_++) % there_.size()], least);
   return least.number;
+}
+
+// kLook of them, from anywhere; all, where there are no more.
+std::vector<Residents::Number> Residents::some() {
+  if (there_.size() <= kLook) return there_;
+  std::vector<Number> looked(kLook);
+  for (Number& number : looked) number = there_[mixed(looks_++) % there_.size()];
+  std::ranges::sort(looked);
+  looked.erase(std::unique(looked.begin(), looked.end()), looked.end());
+  return looked;
+}
+
+std::vector<Residents::Number> Residents::victims(double density) {
+  std::vector<std::pair<double, Number>> below;
+  for (const Number number : some())
+    if (const double its = this->density(number); its < kClearlyLess * density)
+      below.emplace_back(its, number);
+  std::ranges::sort(below);
+  std::vector<Number> numbers;
+  for (const auto& [its, number] : below) numbers.push_back(number);
+  return numbers;
 }
 
 std::optional<Residents::Number> Residents::victim_among(const std::vector<Number>& numbers,

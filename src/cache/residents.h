@@ -20,14 +20,20 @@ class Residents {
   // How many times it will be used: the jobs that have yet to see it in their epoch, and
   // kLaterEpochs for a stable one. 0: nobody can use it any more.
   using Uses = std::function<double(Number)>;
+  // Told where a value stands among all that are there, from 0 on: when it comes, and whenever that
+  // changes.
+  using Placed = std::function<void(Number number, std::size_t place)>;
 
   static constexpr double kLaterEpochs = 0.25;
   static constexpr double kLeastSeconds = 1e-6;  // what a value saves of which nobody knows it
   static constexpr int kLook = 64;               // values that are looked at for one that makes way
   static constexpr int kMostVictims = 64;        // that may make way for one value
-  static constexpr double kClearlyLess = 0.8;    // so that equal ones do not drive each other out
+  // So that those that are about equal do not drive each other out: to make one costs a stop at its
+  // cut, and what others have begun to take is worth waiting for.
+  static constexpr double kClearlyLess = 0.5;
 
-  explicit Residents(Uses uses) : uses_(std::move(uses)) {}
+  explicit Residents(Uses uses, Placed placed = {})
+      : uses_(std::move(uses)), placed_(std::move(placed)) {}
 
   // REQUIRES: it is not there.
   void add(Number number, std::uint64_t bytes, double seconds);
@@ -47,7 +53,9 @@ class Residents {
   // Values of one age are alike, because jobs go through them together: neighbours would often be
   // all still wanted while those of another age have been seen by everybody.
   std::optional<Number> victim(double density);
-  // The same choice, among these.
+  // All of such kLook that are clearly below, the least dense first.
+  std::vector<Number> victims(double density);
+  // The choice of victim(), among these.
   std::optional<Number> victim_among(const std::vector<Number>& numbers, double density) const;
 
   // The next that is worth nothing, of `look` from a hand that goes round; `look` says how many of
@@ -71,8 +79,10 @@ class Residents {
   };
   void consider(Number number, Least& least) const;
   void move(Number number, std::size_t place);
+  std::vector<Number> some();
 
   Uses uses_;
+  Placed placed_;
   std::vector<Value> values_;  // by number
   std::vector<Number> there_;
   std::size_t swept_ = 0;  // of there_: looked at in this round of the sweep

@@ -28,8 +28,8 @@ TEST(Residents, OfEqualOnesNoneMakesWay) {
   World world;
   for (Number i = 0; i < 500; ++i) world.add(i, 1);
   for (int i = 0; i < 50; ++i) EXPECT_FALSE(world.residents.victim(1.0 / 1000));
-  EXPECT_FALSE(world.residents.victim(1.2 / 1000));
-  EXPECT_TRUE(world.residents.victim(1.3 / 1000));
+  EXPECT_FALSE(world.residents.victim(1.9 / 1000));
+  EXPECT_TRUE(world.residents.victim(2.1 / 1000));
 }
 
 TEST(Residents, WhatIsWorthNothingMakesWayForAllThatIsWorthSomething) {
@@ -116,6 +116,49 @@ TEST(Residents, ASweepFindsAllThatAreUseless) {
   std::size_t look = 1000;
   EXPECT_FALSE(world.residents.next_useless(look));
   EXPECT_EQ(look, 0u);
+}
+
+TEST(Residents, AllThatShouldMakeWayAreNamedTheLeastDenseFirst) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    World world;
+    const auto count = static_cast<Number>(1 + random() % 200);
+    for (Number i = 0; i < count; ++i) world.add(i, static_cast<double>(random() % 4));
+    const double density = static_cast<double>(random() % 5) / 1000;
+    const std::vector<Number> victims = world.residents.victims(density);
+    const auto its = [&](Number number) { return world.residents.density(number); };
+    EXPECT_TRUE(std::ranges::is_sorted(victims, {}, its));
+    EXPECT_EQ(std::set(victims.begin(), victims.end()).size(), victims.size());
+    for (const Number number : victims) EXPECT_LT(its(number), Residents::kClearlyLess * density);
+    if (count > Residents::kLook) continue;  // some of them, by chance
+    std::size_t below = 0;
+    for (Number i = 0; i < count; ++i)
+      below += its(i) < Residents::kClearlyLess * density ? 1U : 0U;
+    EXPECT_EQ(victims.size(), below) << "seed " << seed;
+  }
+}
+
+// Whoever follows along knows at any time which values are there.
+TEST(Residents, SaysWhereEachStands) {
+  std::mt19937 random(3);
+  std::map<std::size_t, Number> roll;
+  Residents residents([](Number) { return 1.0; },
+                      [&](Number number, std::size_t place) { roll[place] = number; });
+  std::set<Number> there;
+  for (int step = 0; step < 2000; ++step) {
+    const auto number = static_cast<Number>(random() % 50);
+    if (there.insert(number).second) {
+      residents.add(number, 100, 1);
+    } else {
+      residents.remove(number);
+      there.erase(number);
+    }
+    std::size_t look = random() % 3;
+    (void)residents.next_useless(look);
+    std::set<Number> told;
+    for (std::size_t place = 0; place < residents.size(); ++place) told.insert(roll.at(place));
+    ASSERT_EQ(told, there) << "step " << step;
+  }
 }
 
 // Whatever comes, goes and is looked at in between: what is named is there, once it is asked for

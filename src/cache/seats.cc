@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cache/index.h"
+#include "cache/residents.h"
 #include "core/mutex.h"
 
 namespace cutwater::cache {
@@ -52,7 +53,7 @@ class JobSeat final : public CacheSeat {
       record_.begun.store(1, std::memory_order_release);
       cursor_.reset();
     }
-    segment_.header().nothing_less_worthy.store(0, std::memory_order_relaxed);
+    segment_.header().no_place.store(0, std::memory_order_relaxed);
     const std::uint64_t number = tide();
     if (begun_) begun_();
     return number;
@@ -69,7 +70,7 @@ class JobSeat final : public CacheSeat {
     record_.had.fetch_add(1, std::memory_order_relaxed);
     record_.hads.fetch_add(1, std::memory_order_relaxed);
     // Something may have become worth less.
-    Word& patience = segment_.header().nothing_less_worthy;
+    Word& patience = segment_.header().no_place;
     if (std::uint64_t left = patience.load(std::memory_order_relaxed); left > 0)
       patience.compare_exchange_weak(left, left - 1, std::memory_order_relaxed);
   }
@@ -183,6 +184,42 @@ int maker_of(const Segment& segment, std::uint64_t data, SampleId sample) {
   const std::uint64_t hash = hash_of(data, sample);
   const std::uint64_t mark = making_slot(segment, hash).load(std::memory_order_relaxed);
   return ((mark ^ hash) & ~kOwner) == 0 ? static_cast<int>(mark & kOwner) - 1 : -1;
+}
+
+Audience::Audience(const Segment& segment) : segment_(segment) {
+  for (int number = 0; number < static_cast<int>(segment.shape().seats); ++number) {
+    const SeatRecord& record = segment.seat(number);
+    if (record.taken.load(std::memory_order_acquire) == 0) continue;
+    Listener listener{number, &record, record.data.load(), cache::in_epoch(record), {}};
+    const std::uint64_t words = record.samples.load() / 64 + 1, offset = record.seen.load();
+    if (segment.inside(offset, words * sizeof(Word)))
+      listener.seen = {
+          reinterpret_cast<const Word*>(segment.bytes(offset, words * sizeof(Word)).data()), words};
+    listeners_.push_back(listener);
+  }
+}
+
+bool Audience::sits_at(std::uint64_t data) const {
+  return std::ranges::any_of(listeners_, [data](const Listener& one) { return one.data == data; });
+}
+
+double Audience::uses(const CacheKey& key) const {
+  const auto jobs = std::ranges::count_if(
+      listeners_, [&](const Listener& listener) { return wants(listener, key); });
+  return static_cast<double>(jobs) + (key.draw == 0 ? Residents::kLaterEpochs : 0);
+}
+
+bool Audience::wants(const Listener& listener, const CacheKey& key) const {
+  const SeatRecord& record = *listener.record;
+  const auto word = static_cast<std::uint64_t>(key.sample) / 64;
+  if (!listener.in_epoch || listener.data != key.data || word >= listener.seen.size() ||
+      !draws_alike(key.draw, record.draw.load(std::memory_order_relaxed)) ||
+      (listener.seen[word].load(std::memory_order_relaxed) & bit_of(key.sample)) != 0)
+    return false;
+  const auto forms =
+      std::span(record.forms).first(std::min<std::uint64_t>(record.forms_count.load(), kMostForms));
+  return std::ranges::any_of(forms, [&](const Word& form) { return form.load() == key.form; }) &&
+         maker_of(segment_, key.data, key.sample) != listener.seat;
 }
 
 std::uint64_t seen_words(std::int64_t samples) {

@@ -142,6 +142,8 @@ std::span<MakingMark> Segment::making() const {
 
 std::span<Arrival> Segment::ring() const { return part<Arrival>(shape_.ring_at(), shape_.ring); }
 
+std::span<Word> Segment::roll() const { return part<Word>(shape_.roll_at(), shape_.entries()); }
+
 std::span<IndexSet> Segment::index() const {
   return part<IndexSet>(shape_.index_at(), shape_.sets);
 }

@@ -43,6 +43,7 @@ class Segment {
   SeatRecord& seat(int number) const;
   std::span<MakingMark> making() const;
   std::span<Arrival> ring() const;
+  std::span<Word> roll() const;
   std::span<IndexSet> index() const;
   Entry& entry(std::uint32_t number) const;  // of set number / 8, way number % 8
   Word& tag(std::uint32_t number) const;

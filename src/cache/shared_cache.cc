@@ -37,7 +37,9 @@ class SharedCache final : public Cache {
   SharedCache& operator=(const SharedCache&) = delete;
 
   CacheValue get(const CacheKey& key) override { return link().get(mine(key)); }
-  bool has_room(std::size_t bytes) const override { return link().has_room(bytes); }
+  bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const override {
+    return link().has_room(mine(key), bytes, seconds);
+  }
   bool put(const CacheKey& key, std::size_t size, double seconds, const Fill& fill) override {
     return link().put(mine(key), size, seconds, fill);
   }

@@ -62,7 +62,7 @@ TEST(SharedCache, WithoutADaemonItIsAMissInWords) {
   const auto cache = shared_cache(folder.socket());
   EXPECT_FALSE(cache->get(key_of(1)));
   EXPECT_FALSE(put(*cache, 1));
-  EXPECT_FALSE(cache->has_room(1));
+  EXPECT_FALSE(cache->has_room(key_of(9), 1, 1));
   EXPECT_THAT(cache->trouble(), HasSubstr("nobody serves a cache at " + folder.socket()));
   EXPECT_THAT(cache->trouble(),
               HasSubstr("cutwater cache serve --memory 8GiB --socket " + folder.socket()));
@@ -102,7 +102,7 @@ TEST(SharedCache, AStoppedDaemonRefusesButWhatItHasIsRead) {
   EXPECT_FALSE(put(*cache, 2));
   EXPECT_THAT(cache->trouble(), HasSubstr("has not answered for 2 s"));
   EXPECT_FALSE(put(*cache, 3));
-  EXPECT_FALSE(cache->has_room(1));
+  EXPECT_FALSE(cache->has_room(key_of(9), 1, 1));
   EXPECT_TRUE(holds(cache->get(key_of(1)), 1));
   daemon->signal(SIGCONT);
   EXPECT_TRUE(until([&] { return cache->trouble().empty(); }));

@@ -52,10 +52,10 @@ CacheValue Link::get(const CacheKey& key) {
   return {};
 }
 
-bool Link::has_room(std::size_t bytes) const {
+bool Link::has_room(const CacheKey& key, std::size_t bytes, double seconds) const {
   const Attached at = attached();
   return at.attachment && at.attachment->state() == Attachment::State::kFine &&
-         at.reader->has_room(bytes);
+         at.reader->has_room(key, bytes, seconds);
 }
 
 bool Link::put(const CacheKey& key, std::size_t size, double seconds, const Cache::Fill& fill) {

@@ -32,7 +32,7 @@ class Link {
   bool mine() const { return forks_ == forks(); }
 
   CacheValue get(const CacheKey& key);
-  bool has_room(std::size_t bytes) const;
+  bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const;
   bool put(const CacheKey& key, std::size_t size, double seconds, const Cache::Fill& fill);
   void drop(const CacheKey& key);
   std::shared_ptr<LastingSeat> seat(const JobOffer& offer);

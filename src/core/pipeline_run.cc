@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "core/caught.h"
 #include "cutwater/pipeline.h"
@@ -62,13 +63,15 @@ class Run {
   const DrawnValues& drawn(int k) const { return draws_.steps[static_cast<std::size_t>(k)]; }
 
   // The field of the sample that step k works on.
-  template <class S>
-  auto& input_of(S& sample, int k) const {
-    auto* tensor = sample.find(op(k).def().field);
+  const Tensor& input_of(const Sample& sample, int k) const {
+    const Tensor* tensor = sample.find(op(k).def().field);
     if (tensor == nullptr)
       throw Error(Code::kInvalidArgument,
                   "the source has no field '" + std::string(op(k).def().field) + "'");
     return *tensor;
+  }
+  Tensor& input_of(Sample& sample, int k) const {
+    return const_cast<Tensor&>(input_of(std::as_const(sample), k));
   }
 
   void find_shapes(const Sample& sample) {

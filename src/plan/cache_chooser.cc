@@ -10,8 +10,8 @@ namespace cutwater {
 namespace {
 
 constexpr double kTie = 0.005;         // as good as equal: the split with fewer forms is taken
-constexpr std::size_t kBestAlone = 4;  // forms that are tried besides those of the program
-constexpr double kWindowPerJob = 128, kWindowShare = 0.01;  // samples; of all samples
+constexpr std::size_t kBestAlone = 6;  // forms that are tried besides those of the program
+constexpr double kWindowPerJob = 16, kWindowShare = 0.01;  // samples; of all samples
 constexpr double kMostWindow = 0.25;
 
 double sum(const std::vector<double>& values) {
@@ -144,6 +144,7 @@ void CacheChooser::search(CacheChoice& choice) const {
 
   std::vector<Search> searches = {Search(engine, alone(forms.front())), Search(engine, all)};
   if (leave) searches.emplace_back(engine, kept);
+  for (std::size_t k = 1; k < forms.size(); ++k) searches.emplace_back(engine, alone(forms[k]));
   const Search* best = nullptr;
   for (Search& one : searches) {
     if (best != nullptr && best->rate() > bound.samples_per_s * (1 - kTie)) break;

@@ -43,7 +43,7 @@ class Filler {
          double cache_bytes)
       : model_(model),
         rates_(rates),
-        keeping_(model, sharing),
+        keeping_(model, bound(sharing)),
         budget_(cache_bytes / model.samples - keeping_.handed_on_bytes()) {}
 
   Filled best(Freedom freedom) const {
@@ -85,6 +85,12 @@ class Filler {
   }
 
  private:
+  // No room is used better than that of the first who come.
+  static Sharing bound(Sharing sharing) {
+    if (!sharing.fresh) sharing.window_share = lag_share(sharing);
+    return sharing;
+  }
+
   struct Choice {
     double cost = 0;
     Kept kept = Kept::kNot;
@@ -130,7 +136,8 @@ class Filler {
       if (cost < best.cost) best = {cost, kept};
     };
     if (keeping_.passes())
-      consider(tariff.cost(keeping_.passing(form, sample)) + keeping_.window_share() * bytes_cost,
+      consider(tariff.cost(keeping_.passing(form, sample)) +
+                   keeping_.sharing().window_share * bytes_cost,
                Kept::kPassing);
     consider(tariff.cost(keeping_.hit(form, sample)) + bytes_cost, Kept::kResident);
     return best;

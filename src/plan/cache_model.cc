@@ -85,6 +85,7 @@ CacheModel::CacheModel(const Profile& profile) {
                  per(form.bytes[i], copy_rate);
         };
         const double before = miss_s[i] - source.finish_s[i];
+        form.until_s.push_back(before - profile.engine_s + cut.prefix_s[i]);
         form.make_s.push_back(
             before + made(cut.finish_s[i], source.finish_s[i], profile.memory_bytes_per_s));
         form.first_make_s.push_back(

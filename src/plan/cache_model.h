@@ -59,6 +59,7 @@ struct FormColumns {
   std::vector<double> hit_s;         // from the form to the batch
   std::vector<double> make_s;        // from the source to the batch, and a copy into the cache
   std::vector<double> first_make_s;  // the same, while ops have not learned anything yet
+  std::vector<double> until_s;       // the read and the way to the form: what the engine counts
 };
 
 // A fresh cut that jobs of one seed hand to each other: means.

@@ -88,6 +88,7 @@ TEST(CachePlan, SlowSamplesComeFirst) {
   }
   CutProfile& source = profile.cuts[0];
   source.finish_s = source.first_s = source.memory_s = {0.010, 0.030};
+  profile.cuts[1].prefix_s = {0.009, 0.029};
   PlanOptions options = seneca(1, 2.5e9);  // half of them
   options.split = "decode=1";
   const CachePlan plan = planned(profile, options);

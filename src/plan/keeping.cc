@@ -3,6 +3,12 @@
 
 namespace cutwater {
 
+double lag_share(const Sharing& sharing) {
+  double times = 0;
+  for (int job = 1; job < sharing.jobs; ++job) times += 1.0 / job;
+  return times > 0 ? sharing.window_share / times : 0;
+}
+
 void Fill::add(double times, const Fill& other) {
   later.add(times, other.later);
   first.add(times, other.first);
@@ -24,8 +30,8 @@ Amounts Keeping::part(const Amounts& of) const {
 
 Amounts Keeping::passing(std::size_t form, std::size_t sample) const {
   Amounts amounts;
-  amounts.add(1 / sharing_.jobs, model_.make(form, sample));
-  amounts.add(1 - 1 / sharing_.jobs, model_.hit(form, sample));
+  amounts.add(1 - found(), model_.make(form, sample));
+  amounts.add(found(), model_.hit(form, sample));
   return amounts;
 }
 
@@ -64,7 +70,6 @@ void Keeping::add(std::size_t form, std::size_t sample, Kept kept, double share,
     fill.first.add(share * makers(), first);
     return;
   }
-  const double takers = 1 - 1 / sharing_.jobs;
   const bool resident = kept == Kept::kResident;
   const double held =
       share * model_.forms[form].bytes[sample] * (resident ? 1 : sharing_.window_share);
@@ -74,13 +79,17 @@ void Keeping::add(std::size_t form, std::size_t sample, Kept kept, double share,
   use.bytes += held;
   fill.bytes += held;
   if (!resident) fill.window_bytes += held;
-  fill.hit_rate += share * (resident ? makers() : takers);
+  fill.hit_rate += share * (resident ? makers() : found());
   fill.later.add(share, resident ? hit(form, sample) : passing(form, sample));
   // In the first epoch nothing is resident: one job makes the sample, the others take it.
   Amounts made = model_.make(form, sample);
   made.cpu_s = model_.forms[form].first_make_s[sample];
-  fill.first.add(share / sharing_.jobs, made);
-  if (!sharing_.fresh) fill.first.add(share * takers, model_.hit(form, sample));
+  if (sharing_.fresh) {
+    fill.first.add(share / sharing_.jobs, made);
+  } else {
+    fill.first.add(share * (1 - found()), made);
+    fill.first.add(share * found(), model_.hit(form, sample));
+  }
 }
 
 }  // namespace cutwater

@@ -15,13 +15,19 @@ enum class Kept { kNot, kPassing, kResident };
 
 struct Sharing {
   double jobs = 1;
-  // Of the samples that pass, this share is in the cache at any time: on its way from the job that
-  // made them to the last one that takes them.
+  // Of the samples that pass, this share is in the cache at any time, where there is room: on its
+  // way from the job that made them to the last one that takes them.
   double window_share = 0;
+  // Of the other jobs, those that find a sample which passes. The rest come too late, and make it.
+  double handed = 1;
   // Of CacheModel::fresh: jobs of one seed hand it to each other. One of them makes it of a miss or
   // of a resident stable form; nothing else passes then.
   std::optional<std::size_t> fresh = {};
 };
+
+// By how many samples, of all, a job comes after the one that made a sample, on average. Each of
+// the others comes by chance, so the last of them takes 1 + 1/2 + … + 1 / (jobs - 1) times as long.
+double lag_share(const Sharing& sharing);
 
 struct FormUse {
   double share = 0;           // of the samples that are assigned to the form
@@ -41,7 +47,7 @@ struct Fill {
 
 class Keeping {
  public:
-  // REQUIRES: both outlive this.
+  // REQUIRES: the model outlives this.
   Keeping(const CacheModel& model, const Sharing& sharing) : model_(model), sharing_(sharing) {}
 
   Fill empty() const;     // no sample yet; what is handed on fresh is there
@@ -56,15 +62,17 @@ class Keeping {
   Amounts handed_on() const;       // fresh forms, by an access; nothing where there are none
   double handed_on_bytes() const;  // on their way, per sample of the data set
   double weight() const { return 1 / static_cast<double>(model_.classes()); }
-  double window_share() const { return sharing_.window_share; }
+  const Sharing& sharing() const { return sharing_; }
 
  private:
   // Of the accesses to a sample, those that go to its stable form or to the source.
   double makers() const { return sharing_.fresh ? 1 / sharing_.jobs : 1; }
+  // Of the accesses to a sample that passes, those that find it.
+  double found() const { return sharing_.handed * (1 - 1 / sharing_.jobs); }
   Amounts part(const Amounts& of) const;
 
   const CacheModel& model_;
-  const Sharing& sharing_;
+  const Sharing sharing_;
 };
 
 }  // namespace cutwater

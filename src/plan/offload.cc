@@ -18,7 +18,7 @@ constexpr std::size_t kMostOptions = 256;
 constexpr double kEqual = 1e-9;  // what differs by less differs by rounding
 // The price of the trainer's seconds is sought on so many samples at most, evenly spread.
 constexpr std::size_t kSearchSamples = 8192;
-constexpr int kSearchSteps = 48;
+constexpr int kSearchSteps = 28;
 constexpr double kSearchRange = 1e9;  // around the bytes of an average second
 
 bool differ(double a, double b) { return std::abs(a - b) > kEqual * std::max(a, b); }
@@ -46,7 +46,7 @@ struct Walk {
   Outcome outcome;
   OffloadPrices prices;
   double next_price = 0;        // of the first step that was not taken
-  bool compute_bounds = false;  // the trainer is the longest there, or would be one step further
+  bool compute_bounds = false;  // the trainer is the longest there, or is one step before or behind
 };
 
 class Solver {
@@ -54,29 +54,27 @@ class Solver {
   Solver(const OffloadTable& table, const OffloadModel& model) : table_(table), model_(model) {}
 
   OffloadDecision solve() const {
-    std::vector<Walk> walks;
-    if (!model_.link_bounds()) {
-      walks.push_back(walk({0, 1}, 1));
-    } else {
-      walks.push_back(walk({1, 0}, 1));
-      if (walks[0].compute_bounds) walks.push_back(walk({1, compute_price()}, 1));
-    }
+    const Searched searched = model_.link_bounds() ? search() : Searched{{0, 1}, {0, 0, 1}};
+    Walk walk = walked(searched.worth, 1);
     OffloadDecision best;
-    best.least_epoch_s = least_epoch_s(walks);
-    best.prices = walks[0].prices;
+    best.least_epoch_s = model_.least_epoch_s(searched.proof);
+    std::vector<OffloadPrices> prices = proofs(walk);
+    prices.insert(prices.end(), {{1, 0, 0}, {0, 0, 1}});
+    for (const OffloadPrices& one : prices)
+      best.least_epoch_s = std::max(best.least_epoch_s, model_.least_epoch_s(one));
+
+    best.prices = {walk.prices.byte, kNever, walk.prices.compute_s};
     best.choice.assign(table_.samples(), 0);
     Outcome found = outcome(model_.sums(best.choice));
     const auto offer = [&](OffloadPolicy by, std::vector<std::uint8_t> choice) {
       const Outcome offered = outcome(model_.sums(choice));
-      if (!better(offered, found)) return false;
+      if (!better(offered, found)) return;
       found = offered;
       best.made_by = by;
       best.choice = std::move(choice);
-      return true;
     };
-    for (Walk& walk : walks)
-      if (offer(OffloadPolicy::kSophon, std::move(walk.choice))) best.prices = walk.prices;
-    if (best.made_by != OffloadPolicy::kSophon) best.prices.storage_s = kNever;  // raw
+    offer(OffloadPolicy::kSophon, std::move(walk.choice));
+    if (best.made_by == OffloadPolicy::kSophon) best.prices = walk.prices;
     for (const OffloadPolicy policy :
          {OffloadPolicy::kAllOff, OffloadPolicy::kResizeOff, OffloadPolicy::kPaper})
       offer(policy, choice_by_rule(policy, table_, model_));
@@ -88,7 +86,7 @@ class Solver {
     return {model_.times(sums, times_weight), model_.link_bounds() ? sums.bytes : 0};
   }
 
-  Walk walk(const OffloadWorth& worth, std::size_t stride) const {
+  Walk walked(const OffloadWorth& worth, std::size_t stride) const {
     Walk walk;
     walk.prices = {worth.byte, kNever, worth.compute_s};
     const std::vector<OffloadStep> steps = offload_steps(table_, worth, stride, walk.choice);
@@ -99,20 +97,23 @@ class Solver {
       sums.add(table_.row(k * stride)[walk.choice[k]]);
     Outcome best = outcome(sums, times_weight);
     double shortest = best.times.epoch_s();
-    walk.compute_bounds = compute_is_longest(best.times);
+    bool longest_before = compute_is_longest(best.times);
+    walk.compute_bounds = longest_before;
     std::size_t taken = 0;
     for (std::size_t k = 0; k < steps.size(); ++k) {
       const std::span<const OffloadOption> row = table_.row(steps[k].sample);
       sums.move(row[steps[k].from], row[steps[k].to]);
       const Outcome now = outcome(sums, times_weight);
-      if (k == taken && compute_is_longest(now.times)) walk.compute_bounds = true;
+      const bool longest = compute_is_longest(now.times), around = longest || longest_before;
+      longest_before = longest;
+      if (k == taken && longest) walk.compute_bounds = true;
       const double limit = shortest * (1 + kEqual);
       if (now.times.storage_s > limit) break;  // and so it is from here on
       if (now.times.epoch_s() > limit || !better(now, best)) continue;
       best = now;
       shortest = std::min(shortest, now.times.epoch_s());
       taken = k + 1;
-      walk.compute_bounds = compute_is_longest(now.times);
+      walk.compute_bounds = around;
     }
     walk.outcome = best;
     for (std::size_t k = 0; k < taken; ++k) walk.choice[steps[k].sample / stride] = steps[k].to;
@@ -124,36 +125,47 @@ class Solver {
     return walk;
   }
 
-  // The price of the trainer's seconds, in bytes, that gives the best walk. The lower it is, the
-  // longer the trainer takes; so that is around the lowest by which the trainer does not bound the
-  // epoch, or very high where it always does.
-  double compute_price() const {
+  // Prices at which the dual optimum may lie: those of the steps where a walk ended.
+  static std::vector<OffloadPrices> proofs(const Walk& walk) {
+    std::vector<OffloadPrices> prices;
+    for (const double storage_s : {walk.prices.storage_s, walk.next_price})
+      if (storage_s < kNever)
+        prices.push_back({walk.prices.byte, storage_s, walk.prices.compute_s});
+    return prices;
+  }
+
+  struct Searched {
+    OffloadWorth worth;   // gives the best walk
+    OffloadPrices proof;  // gives the best bound
+  };
+
+  // What the trainer's seconds are worth, in bytes: nothing, unless the trainer bounds the epoch.
+  // The lower the price, the longer the trainer takes; so the best is around the lowest by which it
+  // does not bound, or very high where it always does.
+  Searched search() const {
     const std::size_t stride = (table_.samples() + kSearchSamples - 1) / kSearchSamples;
     const OffloadSums raw = model_.sums(std::vector<std::uint8_t>(table_.samples()));
     const double scale = raw.bytes > 0 && raw.compute_s > 0 ? raw.bytes / raw.compute_s : 1;
     double low = std::log(scale / kSearchRange), high = std::log(scale * kSearchRange);
-    std::optional<Outcome> best;
-    double price = 0;
+    Searched found{{1, 0}, {1, 0, 0}};
+    Walk best = walked(found.worth, stride);
+    if (!best.compute_bounds) return found;
+    double least = 0;
     for (int step = 0; step < kSearchSteps; ++step) {
       const double middle = (low + high) / 2;
-      const Walk found = walk({1, std::exp(middle)}, stride);
-      (found.compute_bounds ? low : high) = middle;
-      if (best && !better(found.outcome, *best)) continue;
-      best = found.outcome;
-      price = std::exp(middle);
+      const OffloadWorth worth{1, std::exp(middle)};
+      Walk tried = walked(worth, stride);
+      (tried.compute_bounds ? low : high) = middle;
+      for (const OffloadPrices& prices : proofs(tried))
+        if (const double proven = model_.least_epoch_s(prices, stride); proven > least) {
+          least = proven;
+          found.proof = prices;
+        }
+      if (better(best.outcome, tried.outcome)) continue;
+      best = std::move(tried);
+      found.worth = worth;
     }
-    return price;
-  }
-
-  // Among the prices at which an optimum can lie are those of the steps where the walks ended.
-  double least_epoch_s(const std::vector<Walk>& walks) const {
-    double least = std::max(model_.least_epoch_s({1, 0, 0}), model_.least_epoch_s({0, 0, 1}));
-    for (const Walk& walk : walks)
-      for (const double price : {walk.prices.storage_s, walk.next_price})
-        if (price < kNever)
-          least = std::max(least,
-                           model_.least_epoch_s({walk.prices.byte, price, walk.prices.compute_s}));
-    return least;
+    return found;
   }
 
   const OffloadTable& table_;

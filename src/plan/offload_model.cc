@@ -47,13 +47,13 @@ OffloadSums OffloadModel::sums(const std::vector<std::uint8_t>& choice) const {
   return sums;
 }
 
-double OffloadModel::least_epoch_s(const OffloadPrices& prices) const {
+double OffloadModel::least_epoch_s(const OffloadPrices& prices, std::size_t stride) const {
   // A resource without a bound has no part in the mean.
   const double byte = link_ > 0 ? prices.byte : 0;
   const double whole = byte * link_ + prices.storage_s * storage_ + prices.compute_s * compute_;
   if (!(whole > 0 && std::isfinite(whole))) return consumer_s_;
-  double sum = 0;
-  for (std::size_t i = 0; i < table_.samples(); ++i) {
+  double sum = 0, rows = 0;
+  for (std::size_t i = 0; i < table_.samples(); i += stride, ++rows) {
     double least = std::numeric_limits<double>::infinity();
     for (const OffloadOption& o : table_.row(i))
       if (exists(o))
@@ -61,7 +61,8 @@ double OffloadModel::least_epoch_s(const OffloadPrices& prices) const {
                                     prices.compute_s * o.compute_s);
     sum += least;
   }
-  return std::max(consumer_s_, weight_ * sum / whole);
+  const double weight = weight_ * static_cast<double>(table_.samples()) / rows;
+  return std::max(consumer_s_, weight * sum / whole);
 }
 
 }  // namespace cutwater

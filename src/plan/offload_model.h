@@ -29,8 +29,9 @@ class OffloadModel {
 
   // A lower bound of every epoch. All resources are busy no longer than the epoch lasts, so it is
   // no shorter than any weighted mean of what they take; and such a mean is least where every
-  // sample takes the option that is least by itself. REQUIRES: finite prices.
-  double least_epoch_s(const OffloadPrices& prices) const;
+  // sample takes the option that is least by itself. With a stride, an estimate of that from every
+  // stride-th sample. REQUIRES: finite prices.
+  double least_epoch_s(const OffloadPrices& prices, std::size_t stride = 1) const;
 
  private:
   const OffloadTable& table_;

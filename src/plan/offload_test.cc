@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdio>
 #include <random>
 
+#include "core/thread_clock.h"
 #include "cutwater/error.h"
 #include "plan/test_offload.h"
 
@@ -257,13 +257,12 @@ TEST(Offload, AMillionSamples) {
   OffloadMachine machine{.link_bytes_per_s = 62.5e6, .storage_threads = 1, .compute_threads = 8};
   for (const double compute_threads : {8.0, 2.5}) {
     machine.compute_threads = compute_threads;
-    const auto begin = std::chrono::steady_clock::now();
-    const OffloadDecision d = solve_offload(options.table(), machine);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    OffloadDecision d;
+    const double took = timed([&] { d = solve_offload(options.table(), machine); });
     std::printf(
         "a million samples, %.1f threads: %.3f s; %.3g bytes of %.3g, bound by %s, "
         "%.2g above what is proven\n",
-        compute_threads, took.count(), d.bytes_after, d.bytes_before,
+        compute_threads, took, d.bytes_after, d.bytes_before,
         std::string(d.after.bound_by()).c_str(), d.above_least());
     EXPECT_EQ(d.made_by, OffloadPolicy::kSophon);
     EXPECT_LT(d.above_least(), 1e-3);

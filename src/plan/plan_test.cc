@@ -348,7 +348,8 @@ TEST(Plan, RefusesWhatMakesNoSense) {
               }),
               ThrowsMessage<Error>(HasSubstr("beyond all measure: unprepared")));
   EXPECT_THAT([] { policy_named("best"); },
-              ThrowsMessage<Error>("policy must be one of auto, none, presto, seneca, got 'best'"));
+              ThrowsMessage<Error>("policy must be one of auto, none, presto, seneca, sophon, "
+                                   "no-off, all-off, resize-off, paper, got 'best'"));
 }
 
 TEST(Plan, RefusesJsonThatIsNoPlan) {

@@ -29,6 +29,7 @@ struct RandomCase {
   Options options;
   OffloadMachine machine;
   double weight = 1;
+  bool alike = false;  // all samples have the same figures
 };
 
 // Anything: options that grow and shrink, cost nothing or much, or are not there; machines that are
@@ -50,7 +51,7 @@ inline RandomCase random_case(std::uint64_t seed, std::size_t most_samples,
       made.options.variants.push_back(
           at_cut(static_cast<Cut>(o), "op" + std::to_string(o), one_in(3) ? "zstd:1" : "none"));
   }
-  const bool alike = one_in(8), relieving = one_in(2);
+  const bool alike = made.alike = one_in(8), relieving = one_in(2);
   for (std::size_t i = 0; i < samples; ++i) {
     OffloadOption raw{between(1e4, 1e6), one_in(4) ? 1e-5 : 0, between(1e-3, 1e-1)};
     if (alike && i > 0) raw = made.options.values[0];

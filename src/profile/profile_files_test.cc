@@ -160,7 +160,13 @@ TEST(ProfileFiles, AHostileMetaIsRefusedByName) {
       {"more samples than data", [](auto& m) { m["samples"] = 11; }, "'samples' is 11"},
       {"no samples", [](auto& m) { m["samples"] = 0; }, "'samples' is 0"},
       {"no cuts", [](auto& m) { m["cuts"] = ordered_json::array(); }, "has 0 cuts"},
-      {"cuts missing", [](auto& m) { m["cuts"].erase(2); }, "has another shape"},
+      {"cuts missing", [](auto& m) { m["cuts"].erase(2); }, "'cut' is 2"},
+      {"cuts and their variants missing",
+       [](auto& m) {
+         m["cuts"].erase(2);
+         m.erase("fresh_variants");
+       },
+       "has another shape"},
       {"cuts out of order", [](auto& m) { m["cuts"][1]["cut"] = 2; }, "'cut' is 2"},
       {"stable behind fresh",
        [](auto& m) {

@@ -19,7 +19,9 @@ constexpr int kMostDamaged = 4;                           // times in a row, of 
 // elsewhere as well; of all that are asked for, one in twenty at most.
 constexpr double kHedgeAfter = 4, kLeastHedge = 0.1;
 constexpr std::int64_t kHedgeBudget = 20;
-constexpr double kSilence = 10;  // seconds without a word from a server that owes one
+constexpr double kAtServer = 0.75;   // of the time until a sample is needed, it may wait there
+constexpr double kLinkSlack = 4e-3;  // seconds that may come early, and are handed out when due
+constexpr double kSilence = 10;      // seconds without a word from a server that owes one
 
 double seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -125,7 +127,9 @@ void FetchClient::run() {
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
     if (next == grpc::CompletionQueue::GOT_EVENT) {
       if (raw != nullptr) {
-        handle(std::unique_ptr<ServerCall::Tag>(static_cast<ServerCall::Tag*>(raw)), ok);
+        guarded([&] {
+          handle(std::unique_ptr<ServerCall::Tag>(static_cast<ServerCall::Tag*>(raw)), ok);
+        });
       } else {
         MutexLock lock(mutex_);
         alarm_set_ = false;
@@ -137,17 +141,31 @@ void FetchClient::run() {
       shut = true;
       continue;
     }
-    const Time now = Clock::now();
-    take_new();
-    hand_out_due(now);
-    for (Server& server : servers_)
-      if (server.receive_at && *server.receive_at <= now) receive(server);
-    end_stalled(now);
-    connect(now);
-    send(now);
-    hedge(now);
-    give_up(now);
+    guarded([this] { go_on(Clock::now()); });
   }
+}
+
+// What goes wrong here (memory, a certificate that cannot be read any more) is the end of all that
+// is waited for, not of the process.
+template <class Work>
+void FetchClient::guarded(Work&& work) {
+  try {
+    std::forward<Work>(work)();
+  } catch (...) {
+    fail_all(caught(-1, "read"));
+  }
+}
+
+void FetchClient::go_on(Time now) {
+  take_new();
+  hand_out_due(now);
+  for (Server& server : servers_)
+    if (server.receive_at && *server.receive_at <= now) receive(server);
+  end_stalled(now);
+  connect(now);
+  send(now);
+  hedge(now);
+  give_up(now);
 }
 
 // Whether it is closed and nothing is under way any more.
@@ -248,8 +266,9 @@ void FetchClient::received(Server& server) {
   accept(server, std::move(*reply), bytes, due);
   last_progress_ = now;
   on_fallback_ = false;
-  if (due > now)
-    server.receive_at = due;
+  // No thread wakes to the microsecond: what is due soon need not hold back what follows.
+  if (due > now + duration(kLinkSlack))
+    server.receive_at = due - duration(kLinkSlack) / 2;
   else
     receive(server);
 }
@@ -265,7 +284,7 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   asked.at.erase(server_number(server));
   const auto& variants = steering_.ways().variants;
 
-  Fetched fetched{reply.token(), std::nullopt, bytes};
+  Fetched fetched{reply.token(), std::nullopt, bytes, reply.path()};
   if (reply.has_failure()) {
     fetched.sample = wire::from_message(reply.failure(), asked.id);
   } else {
@@ -369,6 +388,8 @@ void FetchClient::send(Time now) {
 }
 
 void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& batch) {
+  // What was asked for lasts so long, at the pace of the job; some of that is for the way.
+  const double within_s = kAtServer * steering_.pace_s() * static_cast<double>(asked_.size());
   wire::pb::FetchRequest request;
   if (!std::exchange(server.begun, true)) *request.mutable_begin() = begin_;
   for (Asked* const asked : batch) {
@@ -378,6 +399,7 @@ void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& b
     wanted->set_epoch(asked->epoch);
     wanted->set_as_stored(asked->as_stored);
     wanted->set_price(static_cast<float>(steering_.price()));
+    wanted->set_within_s(static_cast<float>(within_s));
     asked->sent = now;
     asked->at.insert(server_number(server));
     if (server.asked.empty()) server.receiving_since = now;

@@ -76,6 +76,9 @@ class FetchClient final : public Fetcher {
 
   // All that follow are the thread's.
   void run();
+  template <class Work>
+  void guarded(Work&& work);
+  void go_on(Time now);
   bool all_closed();
   Time next_time(Time now) const;
   void take_new();

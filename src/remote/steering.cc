@@ -19,6 +19,14 @@ constexpr std::int64_t kFirst = 24;        // samples before the first decisionâ
 constexpr std::int64_t kBetween = 128;     // â€¦and between later ones, at most
 // An answer that waited longer than this for the wire shows that the wire was busy.
 constexpr double kBacklogged = 2e-3;
+// What a link is taken for that was never seen busy: none that bounds a job, so that bytes are
+// saved as far as the server's spare time goes, and no further.
+constexpr double kFastLink = 1e11;
+// Of the last so many decisions, what the fastest saw of the trainer counts: who has to share its
+// cores, perhaps with the server, looks slower than it is, and would ask for the more work there.
+constexpr std::size_t kPaces = 8;
+// Of the server's threads: with all of it, what saves least would wait for ever.
+constexpr double kHeadroom = 0.9;
 
 constexpr std::string_view kPolicies[] = {"auto",    "sophon",     "none", "no-off",
                                           "all-off", "resize-off", "paper"};
@@ -137,39 +145,59 @@ std::optional<double> Steering::link_rate() const {
   return backlogged_bytes_ / backlogged_s_;
 }
 
+// How fast trainer and consumer have been since the last decision.
+void Steering::look_back() {
+  const auto samples = static_cast<double>(progress_.samples - before_.samples);
+  if (samples <= 0) return;
+  const double busy_s =
+      (progress_.seconds - before_.seconds) - (progress_.consumer_waited - before_.consumer_waited);
+  paces_.push_back({(progress_.threads_worked - before_.threads_worked) / samples,
+                    std::max(busy_s, 0.0) / samples});
+  if (paces_.size() > kPaces) paces_.pop_front();
+  before_ = progress_;
+}
+
+double Steering::least(double Pace::*of) const {
+  return paces_.empty() ? 0 : (*std::ranges::min_element(paces_, {}, of)).*of;
+}
+
 void Steering::decide() {
   decide_at_ = learned_ + std::min(kBetween, learned_);
   const std::optional<double> link = link_rate();
-  const auto samples = static_cast<double>(std::max<std::int64_t>(progress_.samples, 1));
-  const double compute_s = progress_.samples > 0 ? progress_.threads_worked / samples : 0;
-  const double consumer_s = std::max(progress_.seconds - progress_.consumer_waited, 0.0) / samples;
+  look_back();
+  const double compute_s = least(&Pace::compute_s), consumer_s = least(&Pace::consumer_s);
 
+  // The trainer's own work is taken for the same whatever is sent: then it is a consumer like the
+  // other, and the slower of the two counts.
+  const double trainer_s = compute_s / machine_.compute_threads;
+  const double taken_s = std::max(trainer_s, consumer_s);
   std::vector<OffloadOption> values;
   for (const std::vector<OffloadOption>& row : rows_)
-    for (OffloadOption option : row) {
-      option.compute_s = compute_s;
-      values.push_back(option);
-    }
+    values.insert(values.end(), row.begin(), row.end());
   OffloadMachine machine;
-  machine.link_bytes_per_s = link.value_or(0);
-  machine.storage_threads = machine_.storage_threads;
-  machine.compute_threads = machine_.compute_threads;
-  if (progress_.samples > 0 && consumer_s > 0) machine.consumer_samples_per_s = 1 / consumer_s;
+  machine.link_bytes_per_s = link.value_or(kFastLink);
+  machine.storage_threads = kHeadroom * machine_.storage_threads;
+  if (taken_s > 0) machine.consumer_samples_per_s = 1 / taken_s;
+  // What is stored is raw to the solver, at whatever cut it stands.
   std::vector<OffloadVariant> variants = ways_.variants;
-  variants[0].cut = 0;  // as stored is raw to the solver, also where it is a store that is served
+  variants[0] = {};
   const OffloadDecision made = solve_offload({values, variants}, machine);
-  price_ = link ? made.prices.storage_s : kNever;
+  price_ = made.prices.storage_s;
 
   const auto rows = static_cast<double>(rows_.size());
+  pace_s_ = made.after.epoch_s() / rows;
+  const bool by_network = made.before.bound_by() == "network";
   char text[320];
   std::snprintf(text, sizeof text,
                 "bound by %s as stored; a sample then takes %.2f ms of the link%s, %.2f of the "
                 "trainer's CPU, %.2f of the "
                 "consumer; sent so that %.2fx fewer bytes go over the link for %.2f ms of the "
                 "server's CPU each",
-                std::string(made.before.bound_by()).c_str(), 1e3 * made.before.network_s / rows,
-                link ? "" : " (which was never busy)", 1e3 * made.before.compute_s / rows,
-                1e3 * made.before.consumer_s / rows,
+                by_network                ? "network"
+                : trainer_s >= consumer_s ? "cpu"
+                                          : "consumer",
+                1e3 * made.before.network_s / rows, link ? "" : " (which was never busy)",
+                1e3 * trainer_s, 1e3 * consumer_s,
                 made.bytes_before / std::max(made.bytes_after, 1.0),
                 1e3 * made.after.storage_s / rows);
   decision_ = text;

@@ -47,19 +47,28 @@ class Steering {
 
   // Wanted.price for what is asked next.
   double price() const { return price_; }
+  // Seconds between samples, as decided; 0: not known yet.
+  double pace_s() const { return pace_s_; }
   const std::string& decision() const { return decision_; }  // in words
 
  private:
+  // Seconds of a sample.
+  struct Pace {
+    double compute_s = 0, consumer_s = 0;
+  };
   void decide();
+  void look_back();
+  double least(double Pace::*of) const;
   std::optional<double> link_rate() const;
 
   const Ways ways_;
   const Machine machine_;
   std::deque<std::vector<OffloadOption>> rows_;  // of the last samples
-  Fetcher::Progress progress_;
+  Fetcher::Progress progress_, before_;          // now, and when it was decided last
+  std::deque<Pace> paces_;
   double backlogged_bytes_ = 0, backlogged_s_ = 0;  // while answers waited for the wire; fading
   std::int64_t learned_ = 0, decide_at_ = 0;
-  double price_ = 0;
+  double price_ = 0, pace_s_ = 0;
   std::string decision_;
 };
 

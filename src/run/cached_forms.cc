@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 0x666f'726d'2073'706c;  // no loader's draws say who is kept where
 constexpr std::size_t kMostOffered = 32;                // JobOffer::forms
+constexpr double kNobodyKnows = 1e9;  // seconds: what was never made may save any number of them
 
 std::string default_job() {
   std::array<char, 256> host{};
@@ -45,7 +46,8 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, FormPlan plan)
       codec_(codec_named(use.codec)),
       jobs_expected_(std::max(use.jobs, use.cache->shared() ? 2 : 1)),
       plan_(std::move(plan)),
-      data_(data_of(what, use)) {
+      data_(data_of(what, use)),
+      densities_(static_cast<std::size_t>(what.source->size())) {
   if (const std::optional<Cut> cut = fresh_cut(what)) fresh_ = add(*cut, codec_);
   // Other jobs may have chosen otherwise: what they have kept will do.
   for (Cut cut = what.pipeline.frontier(); cut >= what.source->cut(); --cut) {
@@ -116,7 +118,9 @@ void CachedForms::choose_again() {
   const std::size_t taken = seat_ ? 0 : std::min(now.bytes, now.limit);
   const CutChoice choice = plan_.trials->choose(now.limit - taken, jobs);
   MutexLock lock(mutex_);
-  chosen_ = at(choice.cut, codec_);
+  Form* const before = chosen_.exchange(at(choice.cut, codec_));
+  if (before != chosen_)
+    for (std::atomic<float>& density : densities_) density.store(0, std::memory_order_relaxed);
   chosen_for_ = jobs;
   why_ = choice.why;
 }
@@ -149,11 +153,17 @@ std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, Keeper
   return std::nullopt;
 }
 
-// For a sample of the usual size: to stop at a cut in vain costs time.
-bool CachedForms::has_room(const Form& form) const {
+// To stop at a cut in vain costs time: what a sample has saved before, or else what one usually
+// does, says whether it would be kept. Its size counts as the usual one.
+bool CachedForms::has_room(const Form& form, Turn turn) const {
   const std::int64_t offered = form.offered.load(std::memory_order_relaxed);
-  const std::int64_t bytes = form.offered_bytes.load(std::memory_order_relaxed);
-  return cache_->has_room(static_cast<std::size_t>(bytes / std::max<std::int64_t>(offered, 1)));
+  const std::int64_t bytes =
+      form.offered_bytes.load(std::memory_order_relaxed) / std::max<std::int64_t>(offered, 1);
+  double density = densities_[static_cast<std::size_t>(turn.id)].load(std::memory_order_relaxed);
+  if (form.fresh || !(density > 0))
+    density = form.usual_density.load(std::memory_order_relaxed) * saved_share(form);
+  const double seconds = offered > 0 ? density * static_cast<double>(bytes) : kNobodyKnows;
+  return cache_->has_room(key(form, turn), static_cast<std::size_t>(bytes), seconds);
 }
 
 // What was found in an earlier form than somebody asked for is kept in that, too. Where the form
@@ -162,10 +172,10 @@ std::optional<Cut> CachedForms::wants(Turn turn, Cut from, From made_from) {
   if (plan_.trials) choose_again();
   if (made_from == From::kSource || !plan_.trials)
     if (const Form* const form = stable_form(turn.id);
-        form != nullptr && form->cut >= from && has_room(*form))
+        form != nullptr && form->cut >= from && has_room(*form, turn))
       return form->cut;
   if (const Form* const form = fresh_form();
-      form != nullptr && form->cut >= from && has_room(*form))
+      form != nullptr && form->cut >= from && has_room(*form, turn))
     return form->cut;
   return std::nullopt;
 }
@@ -182,7 +192,7 @@ double CachedForms::saved_seconds(Form& form, double seconds, double bytes) cons
   form.usual_density.store(usual, std::memory_order_relaxed);
   const double most = jobs_that_share() > 1 ? kMostShared : kMostAlone;
   const double saved = bytes * std::clamp(density, usual / most, usual * most);
-  return saved * (plan_.trials ? plan_.trials->saved_share(form.cut) : 1);
+  return saved * saved_share(form);
 }
 
 void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds,
@@ -196,8 +206,11 @@ void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds
   const auto size = static_cast<std::int64_t>(writer.size());
   form->offered_bytes.fetch_add(size, std::memory_order_relaxed);
   form->offered.fetch_add(1, std::memory_order_relaxed);
-  if (!cache_->put(key(*form, {sample.id, epoch}), writer.size(),
-                   saved_seconds(*form, seconds, static_cast<double>(writer.size())),
+  const double saved = saved_seconds(*form, seconds, static_cast<double>(size));
+  if (!form->fresh)
+    densities_[static_cast<std::size_t>(sample.id)].store(
+        static_cast<float>(saved / static_cast<double>(size)), std::memory_order_relaxed);
+  if (!cache_->put(key(*form, {sample.id, epoch}), writer.size(), saved,
                    [&writer](std::span<std::uint8_t> place) { writer.write(place); })) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return;

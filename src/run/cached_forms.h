@@ -66,7 +66,11 @@ class CachedForms final : public FormKeeper {
   int jobs() const { return seat_ ? seat_->others() + 1 : 1; }
   int jobs_that_share() const;
   void choose_again();
-  bool has_room(const Form& form) const;
+  bool has_room(const Form& form, Turn turn) const;
+  // Of the seconds until a form is there, those that a hit saves.
+  double saved_share(const Form& form) const {
+    return plan_.trials ? plan_.trials->saved_share(form.cut) : 1;
+  }
   double saved_seconds(Form& form, double seconds, double bytes) const;
   std::string name_of(const Form& form) const;
 
@@ -84,6 +88,9 @@ class CachedForms final : public FormKeeper {
   // One form for all samples, chosen for so many jobs.
   std::atomic<Form*> chosen_{nullptr};
   std::atomic<int> chosen_for_{0};
+  // What each sample saves by the byte in its stable form, as when it was last made; 0: it never
+  // was, or in another form.
+  std::vector<std::atomic<float>> densities_;
   mutable Mutex mutex_;
   std::string why_ CUTWATER_GUARDED_BY(mutex_);
 

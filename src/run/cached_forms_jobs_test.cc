@@ -54,7 +54,9 @@ class ToldCache final : public Cache {
       : inner_(memory_cache(bytes)), shared_(is_shared) {}
 
   CacheValue get(const CacheKey& key) override { return inner_->get(key); }
-  bool has_room(std::size_t bytes) const override { return inner_->has_room(bytes); }
+  bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const override {
+    return inner_->has_room(key, bytes, seconds);
+  }
   bool put(const CacheKey& key, std::size_t size, double seconds, const Fill& fill) override {
     const std::lock_guard lock(mutex_);
     puts.push_back({key, seconds});

@@ -243,7 +243,7 @@ class BrokenCache final : public Cache {
     std::ranges::fill(spoiled->span().subspan(256), std::uint8_t{0});  // the pixels
     return {spoiled->view(), spoiled};
   }
-  bool has_room(std::size_t) const override { return true; }
+  bool has_room(const CacheKey&, std::size_t, double) const override { return true; }
   void drop(const CacheKey& key) override { inner_->drop(key); }
   std::unique_ptr<CacheSeat> seat(const JobOffer& offer) override { return inner_->seat(offer); }
   bool put(const CacheKey& key, std::size_t size, double seconds, const Fill& fill) override {

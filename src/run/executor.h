@@ -36,6 +36,7 @@
 #include "run/hint_book.h"
 #include "run/memory_gate.h"
 #include "run/op_record.h"
+#include "run/read_times.h"
 #include "run/ring.h"
 #include "run/sample_read.h"
 #include "source/fetcher.h"
@@ -186,7 +187,10 @@ class Executor {
     std::unique_ptr<SampleRead> read;  // null: the source reads in one go
     std::optional<Fetched> fetched;    // set: it was brought…
     bool as_stored = true;             // …and nothing was done to it
-    double read_seconds = 0;           // that a thread was at it, or waited for it
+    std::string path;                  // where it comes from; empty: as the source says
+    Clock::time_point sent;            // into the ring
+    double stored_seconds = 0;         // of storage, whose time is shared by all in flight
+    double read_seconds = 0;           // that storage and a thread usually take to bring it
     Making making;
     std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
   };
@@ -226,12 +230,12 @@ class Executor {
   std::function<void(std::size_t)> room_for_read(Task& task, std::uint64_t* read_bytes);
   void make_kept(Task& task, Kept kept, Work& work);
   void make_read(Task& task, Work& work, Clock::time_point start);
-  double usual_read(double seconds);
   Result<Sample> take_read(Task& task, Work& work);
   Result<Sample> take_fetched(Task& task, Work& work);
   Result<Sample> read_at_once(Task& task, Work& work);
   Result<Sample> make_sample(Task& task, Result<Sample> brought, From from, Work& work);
   Result<Sample> make_substitute(Task& task, Result<Sample> made, Work& work);
+  void complete_path(const Task& task, Failure& failure) const;
   static Turn turn_of(const Task& task) { return {task.ticket.id, task.run->epoch()}; }
   Result<Sample> run_to_kept(Task& task, Sample sample, From from, const Draws& draws,
                              RunContext how, Work& work);
@@ -259,8 +263,7 @@ class Executor {
   std::size_t noted_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   Work work_ CUTWATER_GUARDED_BY(mutex_);
-  double usual_read_s_ CUTWATER_GUARDED_BY(mutex_) = 0;
-  std::int64_t reads_counted_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  ReadTimes read_times_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 
   // Whether reads of a file system that cannot say if they would wait are slow: now and then a

@@ -60,6 +60,7 @@ void Executor::reap_fetched() {
 
 Result<Sample> Executor::take_fetched(Task& task, Work& work) {
   work.bytes_read += task.fetched->bytes;
+  task.path = std::move(task.fetched->path);
   if (task.fetched->sample) return std::move(*task.fetched->sample);
   task.as_stored = true;
   return read_at_once(task, work);

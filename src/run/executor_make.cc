@@ -84,26 +84,20 @@ void Executor::make_kept(Task& task, Kept kept, Work& work) {
   finish(task, make_substitute(task, std::move(made), work), work);
 }
 
-// How long a read takes is the storage's and the scheduler's mood, not the sample's: what a hit
-// saves is the usual time, of which one that was held up must not be counted as worth a hundred.
-double Executor::usual_read(double seconds) {
-  constexpr double kMost = 4;
-  constexpr std::int64_t kMemory = 64;
-  MutexLock lock(mutex_);
-  reads_counted_ = std::min(reads_counted_ + 1, kMemory);
-  const double counted = reads_counted_ == 1 ? seconds : std::min(seconds, kMost * usual_read_s_);
-  usual_read_s_ += (counted - usual_read_s_) / static_cast<double>(reads_counted_);
-  return usual_read_s_;
-}
-
 void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
+  const std::uint64_t read_before = work.bytes_read;
   Result<Sample> stored = task.fetched ? take_fetched(task, work)
                           : task.read  ? take_read(task, work)
                                        : read_at_once(task, work);
   task.read.reset();
   task.fetched.reset();
   const std::uint64_t spent = nanoseconds_since(start);
-  task.read_seconds = usual_read(1e-9 * static_cast<double>(spent));
+  if (options_.keeper != nullptr) {
+    const auto bytes = static_cast<double>(work.bytes_read - read_before);
+    MutexLock lock(mutex_);
+    read_times_.learn(bytes, task.stored_seconds + 1e-9 * static_cast<double>(spent));
+    task.read_seconds = read_times_.usual(bytes);
+  }
   work.read.nanoseconds += spent;
   ++work.read.calls;
   Result<Sample> made = make_sample(task, std::move(stored), From::kSource, work);
@@ -117,17 +111,23 @@ Result<Sample> Executor::make_substitute(Task& task, Result<Sample> made, Work& 
                   what_.bad_samples.policy == OnError::kSubstitute;
        ++i) {
     Failure failure = std::move(made.failure());
-    if (failure.path.empty()) failure.path = what_.source->path(task.ticket.id);
+    complete_path(task, failure);
     work.substituted.try_emplace(failure.sample, failure);
     task.ticket.id = (asked_for + i + 1) % what_.source->size();
     task.read_seconds = 0;
     task.as_stored = true;
+    task.path.clear();
     if (std::optional<Kept> kept = look_up(task, work))
       made = make_sample(task, std::move(kept->sample), kept->from, work);
     else
       made = make_sample(task, read_at_once(task, work), From::kSource, work);
   }
   return made;
+}
+
+void Executor::complete_path(const Task& task, Failure& failure) const {
+  if (!failure.path.empty()) return;
+  failure.path = task.path.empty() ? what_.source->path(task.ticket.id) : task.path;
 }
 
 // Counts what is read, but not what it is unpacked to.
@@ -290,7 +290,7 @@ void Executor::finish(Task& task, Result<Sample> made, Work& work) {
     task.run->complete(task.ticket);
   } else {
     Failure failure = std::move(made.failure());
-    if (failure.path.empty()) failure.path = what_.source->path(task.ticket.id);
+    complete_path(task, failure);
     task.run->fail(task.ticket, std::move(failure));
   }
   for (Failure& failure : task.run->take_skipped()) {

@@ -68,22 +68,25 @@ bool Executor::admit(Task& task) {
 
 // Into the ring; false: there is no ring, or no room in it.
 bool Executor::send(Task& task, SampleRead::Next what, Worker& worker) {
-  const bool open = what == SampleRead::Next::kOpen;
   SampleRead& read = *task.read;
-  const char* const path = open ? read.path().c_str() : nullptr;
-  const int fd = open ? -1 : read.fd();
-  const std::span<std::uint8_t> rest = open ? std::span<std::uint8_t>() : read.rest();
-  const std::uint64_t offset = open ? 0 : read.offset();
+  const bool is_read = what == SampleRead::Next::kRead;
+  const char* const path = what == SampleRead::Next::kOpen ? read.path().c_str() : nullptr;
+  const int fd = is_read ? read.fd() : -1;
+  const std::span<std::uint8_t> rest = is_read ? read.rest() : std::span<std::uint8_t>();
+  const std::uint64_t offset = is_read ? read.offset() : 0;
+  const Clock::time_point due = read.due();
   std::uint64_t token = 0;
   {
     MutexLock lock(mutex_);
     if (closed_ || reads_out() >= options_.reads_in_flight || !start_ring()) return false;
     token = ++last_token_;
+    task.sent = Clock::now();
     in_flight_.emplace(token, std::move(task));
   }
   // It may arrive, and be another thread's, before the call returns.
-  const bool sent =
-      open ? ring_->open(path, File::kOpenFlags, token) : ring_->read(fd, rest, offset, token);
+  const bool sent = path != nullptr ? ring_->open(path, File::kOpenFlags, token)
+                    : is_read       ? ring_->read(fd, rest, offset, token)
+                                    : ring_->wait_until(due, token);
   if (sent) {
     ++worker.work.reads_queued;
     worker.arrived_first = false;
@@ -117,8 +120,11 @@ void Executor::reap() {
   for (;;) {
     const std::vector<Ring::Done> all = ring_->wait();
     MutexLock lock(mutex_);
+    const auto in_flight = static_cast<double>(in_flight_.size());
     for (const Ring::Done& done : all) {
       auto task = in_flight_.extract(done.token);
+      task.mapped().stored_seconds +=
+          1e-9 * static_cast<double>(nanoseconds_since(task.mapped().sent)) / in_flight;
       task.mapped().read->done(done.result);
       arrived_.push_back(std::move(task.mapped()));
       room_.notify_one();

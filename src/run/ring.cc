@@ -78,6 +78,15 @@ bool Ring::read(int fd, std::span<std::uint8_t> into, std::uint64_t offset, std:
   });
 }
 
+bool Ring::wait_until(std::chrono::steady_clock::time_point due, std::uint64_t token) {
+  const auto since = due.time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+  __kernel_timespec when{seconds.count(), std::chrono::nanoseconds(since - seconds).count()};
+  return state_->submit(token, [&](io_uring_sqe* entry) {
+    io_uring_prep_timeout(entry, &when, 0, IORING_TIMEOUT_ABS);
+  });
+}
+
 void Ring::wake() {
   // Refused only while the kernel is short of memory.
   while (!state_->submit(0, [](io_uring_sqe* entry) { io_uring_prep_nop(entry); }))
@@ -113,6 +122,7 @@ std::unique_ptr<Ring> Ring::create(unsigned) { return nullptr; }
 std::string Ring::missing() { return "built without liburing"; }
 bool Ring::open(const char*, int, std::uint64_t) { return false; }
 bool Ring::read(int, std::span<std::uint8_t>, std::uint64_t, std::uint64_t) { return false; }
+bool Ring::wait_until(std::chrono::steady_clock::time_point, std::uint64_t) { return false; }
 void Ring::wake() {}
 std::vector<Ring::Done> Ring::wait() { return {}; }
 

@@ -2,6 +2,7 @@
 // Ring: opens and reads that the kernel works on while our threads do something else (io_uring).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +27,7 @@ class Ring {
   // wait() beside its token. REQUIRES: what is read into outlives that; token > 0.
   bool open(const char* path, int flags, std::uint64_t token);
   bool read(int fd, std::span<std::uint8_t> into, std::uint64_t offset, std::uint64_t token);
+  bool wait_until(std::chrono::steady_clock::time_point due, std::uint64_t token);
   // Ends a wait(), with nothing.
   void wake();
 

@@ -60,6 +60,11 @@ std::optional<SampleRead::Next> SampleRead::step() {
 
     case Stage::kRead:
       if (!take_result()) return Next::kRead;
+      stage_ = Stage::kWait;
+      return std::nullopt;
+
+    case Stage::kWait:  // whoever takes the sample waits for what is left of it
+      if (!result_ && std::chrono::steady_clock::now() < at_.due) return Next::kWait;
       stage_ = Stage::kEnd;
       return std::nullopt;
 

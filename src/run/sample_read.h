@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -32,6 +33,7 @@ class SampleRead {
     kMemory,  // give() it memory for size() bytes
     kOpen,    // open path()
     kRead,    // read from fd() at offset() into rest()
+    kWait,    // until due()
   };
   // Goes on as far as it can without waiting. Never throws: what went wrong, take() returns.
   Next advance();
@@ -43,10 +45,12 @@ class SampleRead {
   int fd() const { return file().fd(); }
   std::uint64_t offset() const { return at_.offset + filled_; }
   std::span<std::uint8_t> rest() { return buffer_.span().subspan(filled_); }
+  std::chrono::steady_clock::time_point due() const { return at_.due; }
   // After kRead: whether it was not tried, because this file system cannot say if it would wait.
   bool untried() const { return untried_; }
 
-  // How the open or the read ended: what the system call returns, or -errno. A read may be short.
+  // How the open or the read ended: what the system call returns, or -errno; any result: the wait
+  // is over. A read may be short.
   void done(std::int64_t result) { result_ = result; }
   // Nobody else will do it: the next advance() waits.
   void leave_to_me() { result_ = -EAGAIN; }
@@ -62,7 +66,7 @@ class SampleRead {
   Result<Sample> take(const ReadContext& into);
 
  private:
-  enum class Stage : std::uint8_t { kLocate, kOpen, kMemory, kRead, kEnd };
+  enum class Stage : std::uint8_t { kLocate, kOpen, kMemory, kRead, kWait, kEnd };
 
   const File& file() const { return own_ ? *own_ : *at_.file; }
   std::optional<Next> step();

@@ -9,6 +9,7 @@
 
 #include "run/ring.h"
 #include "run/test_slow_source.h"
+#include "source/limited.h"
 
 namespace cutwater {
 namespace {
@@ -44,6 +45,7 @@ Result<Sample> bring(SampleRead& read, std::size_t most, std::vector<Next>* aske
         read.done(got < 0 ? -errno : got);
         break;
       }
+      case Next::kWait: read.leave_to_me(); break;
     }
   }
 }
@@ -111,6 +113,26 @@ TEST(SampleRead, FailuresAreThoseOfReadingInOneGo) {
   }
 }
 
+// What comes over a slow link is waited for when it has been read, by whoever does that best.
+TEST(SampleRead, SaysThatItHasToBeWaitedFor) {
+  const TestFolder folder;
+  const auto link = std::make_shared<Link>(1e-3);
+  const auto source = limited(some_files(folder, 1, 100), link);
+  SampleRead read(*source->stored_bytes(), 0);
+  Next next = read.advance();
+  for (; next == Next::kOpen || next == Next::kMemory || next == Next::kRead;
+       next = read.advance()) {
+    if (next == Next::kMemory)
+      read.give(Buffer(read.size()));
+    else
+      read.leave_to_me();
+  }
+  ASSERT_EQ(next, Next::kWait);
+  EXPECT_GT(read.due(), std::chrono::steady_clock::now() + std::chrono::hours(10));
+  read.done(-ETIME);
+  EXPECT_EQ(read.advance(), Next::kSample);
+}
+
 TEST(SampleRead, ClosesWhatWasOpenedForNothing) {
   const TestFolder folder;
   const auto source = std::make_shared<SlowSource>(some_files(folder, 1, 10));
@@ -158,6 +180,10 @@ TEST(Ring, OpensReadsAndEndsWaits) {
 
   ASSERT_TRUE(ring->open("/nonexistent/x", O_RDONLY, 13));
   EXPECT_EQ(only().result, -ENOENT);
+  const auto due = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+  ASSERT_TRUE(ring->wait_until(due, 14));
+  EXPECT_EQ(only().token, 14u);
+  EXPECT_GE(std::chrono::steady_clock::now(), due);
   ring->wake();
   EXPECT_TRUE(ring->wait().empty());
 }

@@ -28,6 +28,7 @@ static pb::Reply message_of(const Answer& answer, double queued_s) {
   }
   reply.set_queued_s(as_float(queued_s));
   reply.set_ran_less(answer.ran_less);
+  reply.set_path(answer.path);
   if (!answer.form) *reply.mutable_failure() = wire::to_message(answer.form.failure());
   return reply;
 }
@@ -78,8 +79,9 @@ void FetchCall::take(const pb::FetchRequest& request) {
   for (const pb::Wanted& wanted : request.wanted()) {
     DataSets::check_id(*stream_, wanted.id());
     const double price = wanted.price() >= 0 ? wanted.price() : 0;  // not a number: any
-    orders.push_back(
-        {wanted.token(), wanted.id(), wanted.epoch(), price, stream_, wanted.as_stored()});
+    const double within_s = wanted.within_s() >= 0 ? wanted.within_s() : 0;
+    orders.push_back({wanted.token(), wanted.id(), wanted.epoch(), price, stream_,
+                      wanted.as_stored(), within_s});
   }
   {
     MutexLock lock(mutex_);

@@ -32,6 +32,7 @@ struct Order {
   double price = 0;  // bytes that a second of CPU must save
   std::shared_ptr<const Stream> stream;
   bool as_stored = false;
+  double within_s = 0;  // that it may wait for a maker; 0: as long as the workshop thinks
 };
 
 struct Answer {
@@ -39,6 +40,7 @@ struct Answer {
   std::size_t way = 0;
   double stored_bytes = 0, seconds = 0;  // CPU, besides reading
   std::vector<Offer> offers;             // as estimated; empty: there was nothing to choose
+  std::string path = {};                 // of the sample, for people
   bool ran_less = false;                 // than the trainer asked for
   Result<std::shared_ptr<const Buffer>> form = Failure{};
 };

@@ -53,20 +53,21 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
     draft.facts.excerpt_share = stream.pipeline.excerpt_share(*draft.stored, draft.draws);
   stream.book->estimate(draft.facts, draft.offers);
   draft.way = stream.always ? ways.size() - 1 : WayBook::best(draft.offers, draft.order.price);
-  if (!stream.always) draft.tries = stream.book->to_try();
+  if (!stream.always) draft.on_trial = stream.book->to_try();
   draft.seconds = thread_seconds() - start;
   return draft;
 } catch (...) {
   return caught(order.id, "read");
 }
 
-Answer SampleMaker::finish(Draft draft) const {
+Answer SampleMaker::finish(const Draft& draft) const {
   const Stream& stream = *draft.order.stream;
   Answer answer;
   answer.token = draft.order.token;
   answer.stored_bytes = bytes_of(*draft.stored);
   answer.ran_less = draft.ran_less;
   try {
+    answer.path = stream.source->path(draft.order.id);
     const double start = thread_seconds();
     std::optional<Form> form;
     if (draft.way > 0) {
@@ -89,9 +90,8 @@ Answer SampleMaker::finish(Draft draft) const {
     } else {
       answer.form = write(*draft.stored, {});
     }
-    try_others(draft);
     answer.seconds = draft.seconds + thread_seconds() - start;
-    answer.offers = std::move(draft.offers);
+    answer.offers = draft.offers;
   } catch (...) {
     answer.form = caught(draft.order.id, "serve");
   }
@@ -147,19 +147,19 @@ void SampleMaker::cache(const Draft& draft, const Way& way, const Form& form,
                       });
 }
 
-void SampleMaker::try_others(const Draft& draft) const {
+double SampleMaker::try_another(const Draft& draft) const {
+  if (!draft.on_trial || *draft.on_trial == draft.way) return 0;
   WayBook& book = *draft.order.stream->book;
-  for (const std::size_t other : draft.tries) {
-    if (other == draft.way) continue;
-    const Way& way = book.ways()[other];
-    if (way.excerpt && draft.facts.excerpt_share >= 1) continue;
-    const double begun = thread_seconds();
-    const std::optional<Form> form = make(draft, way);
-    // What cannot be had of this sample may be of others; that it weighs as much as stored is no
-    // great lie.
-    const double bytes = form ? static_cast<double>((*form)->size()) : draft.facts.stored_bytes;
-    book.learn(other, draft.facts, {bytes, thread_seconds() - begun});
-  }
+  const Way& way = book.ways()[*draft.on_trial];
+  if (way.excerpt && draft.facts.excerpt_share >= 1) return 0;
+  const double begun = thread_seconds();
+  const std::optional<Form> form = make(draft, way);
+  const double spent = thread_seconds() - begun;
+  // What cannot be had of this sample may be of others; that it weighs as much as stored is no
+  // great lie.
+  const double bytes = form ? static_cast<double>((*form)->size()) : draft.facts.stored_bytes;
+  book.learn(*draft.on_trial, draft.facts, {bytes, spent});
+  return spent;
 }
 
 }  // namespace cutwater::serve

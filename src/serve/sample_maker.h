@@ -27,15 +27,15 @@ struct Draft {
   Draws draws;
   Facts facts;
   std::vector<Offer> offers;
-  std::size_t way = 0;             // 0: as stored
-  std::vector<std::size_t> tries;  // other ways that are to be tried besides
-  double seconds = 0;              // spent, besides reading
+  std::size_t way = 0;                  // 0: as stored
+  std::optional<std::size_t> on_trial;  // another way, to be tried besides
+  double seconds = 0;                   // spent, besides reading
   bool ran_less = false;
 
-  bool has_work() const { return way > 0 || !tries.empty(); }
+  bool has_work() const { return way > 0 || on_trial.has_value(); }
   void leave_as_stored() {
     way = 0;
-    tries.clear();
+    on_trial.reset();
     ran_less = true;
   }
 
@@ -53,7 +53,10 @@ class SampleMaker {
   // all.
   Result<Draft> begin(Order order, bool may_work) const;
   // In the draft's way, or as stored.
-  Answer finish(Draft draft) const;
+  Answer finish(const Draft& draft) const;
+  // Makes it in the way that is on trial as well, to learn what that takes; afterwards, so that
+  // nobody waits for it. Returns the seconds that it took.
+  double try_another(const Draft& draft) const;
 
  private:
   using Form = std::shared_ptr<const Buffer>;
@@ -62,7 +65,6 @@ class SampleMaker {
   std::optional<Form> make(const Draft& draft, const Way& way) const;
   std::optional<Form> cached(const Draft& draft, const Way& way) const;
   void cache(const Draft& draft, const Way& way, const Form& form, double seconds) const;
-  void try_others(const Draft& draft) const;
 
   const MakerOptions options_;
   const std::shared_ptr<BufferPool> pool_;

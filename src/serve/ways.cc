@@ -78,17 +78,19 @@ void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was) {
   known.seconds += (was.seconds / facts.stored_bytes - known.seconds) * share;
 }
 
-std::vector<std::size_t> WayBook::to_try() {
-  std::vector<std::size_t> ways;
+std::optional<std::size_t> WayBook::to_try() {
   MutexLock lock(mutex_);
+  if (known_.size() < 2) return std::nullopt;
   for (std::size_t way = 1; way < known_.size(); ++way)
-    if (known_[way].tried < kTrials) ways.push_back(way);
-  if (!ways.empty() || known_.size() < 2 || ++asked_ % kBetweenTrials != 0) return ways;
+    if (known_[way].tried < kTrials && known_[way].on_trial < kTrials) {
+      ++known_[way].on_trial;
+      return way;
+    }
+  if (++asked_ % kBetweenTrials != 0) return std::nullopt;
   const auto least =
       std::min_element(known_.begin() + 1, known_.end(),
                        [](const Known& a, const Known& b) { return a.tried < b.tried; });
-  ways.push_back(static_cast<std::size_t>(least - known_.begin()));
-  return ways;
+  return static_cast<std::size_t>(least - known_.begin());
 }
 
 }  // namespace cutwater::serve

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/mutex.h"
@@ -48,13 +49,13 @@ class WayBook {
   static std::size_t best(const std::vector<Offer>& offers, double price);
 
   void learn(std::size_t way, const Facts& facts, const Offer& was);
-  // Ways that should be tried on this sample besides: those that are hardly known, and, now and
-  // then, one that nobody takes.
-  std::vector<std::size_t> to_try();
+  // A way that should be tried on this sample besides: one that is hardly known and not on trial
+  // already, or, now and then, one that nobody takes.
+  std::optional<std::size_t> to_try();
 
  private:
   struct Known {
-    std::int64_t tried = 0;
+    std::int64_t tried = 0, on_trial = 0;
     double bytes = 0, seconds = 0;  // for each unit
   };
   double unit(std::size_t way, const Facts& facts) const;

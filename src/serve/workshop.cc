@@ -23,8 +23,7 @@ double now() {
 // Bytes that a second of work on it saves. What is on trial teaches the most; what must be is not
 // weighed.
 double efficiency(const Draft& draft) {
-  if (!draft.tries.empty() || draft.order.stream->always)
-    return std::numeric_limits<double>::infinity();
+  if (draft.on_trial || draft.order.stream->always) return std::numeric_limits<double>::infinity();
   return draft.saving() / std::max(draft.cost(), 1e-9);
 }
 
@@ -39,6 +38,8 @@ struct Workshop::Client::State {
   int begun = 0;
   double used = 0, used_at = 0;  // maker seconds, fading
   double total_seconds = 0;
+
+  double used_by(double time) const { return used * std::exp((used_at - time) / kRemembered); }
 
   Mutex mutex;
   Deliver deliver CUTWATER_GUARDED_BY(mutex);
@@ -70,7 +71,7 @@ Workshop::Client::~Client() { leave(); }
 void Workshop::Client::order(std::vector<Order> orders) {
   MutexLock lock(shop_.mutex_);
   for (Order& one : orders) state_->waiting.push_back(std::move(one));
-  shop_.orders_changed_.notify_all();
+  shop_.orders_changed_.notify_one();
 }
 
 void Workshop::Client::sent(std::size_t bytes) {
@@ -78,7 +79,7 @@ void Workshop::Client::sent(std::size_t bytes) {
   state_->held_bytes -= bytes;
   shop_.stats_.bytes_held -= bytes;
   --state_->begun;
-  shop_.orders_changed_.notify_all();
+  if (shop_.has_orders()) shop_.orders_changed_.notify_one();
 }
 
 void Workshop::Client::leave() {
@@ -96,6 +97,11 @@ void Workshop::Client::leave() {
 double Workshop::Client::maker_seconds() const {
   MutexLock lock(shop_.mutex_);
   return state_->total_seconds;
+}
+
+bool Workshop::has_orders() const {
+  return std::ranges::any_of(clients_,
+                             [](const ClientState& client) { return !client->waiting.empty(); });
 }
 
 // The next order of the next client that may have one begun.
@@ -124,6 +130,8 @@ void Workshop::read_loop() {
       MutexLock lock(mutex_);
       while (!closed_ && !take_order(client, order)) orders_changed_.wait(mutex_);
       if (closed_) return;
+      // One reader wakes the next while there is more to do, rather than everything all of them.
+      if (has_orders()) orders_changed_.notify_one();
     }
     const std::uint64_t token = order.token;
     const double start = thread_seconds();
@@ -139,83 +147,77 @@ void Workshop::read_loop() {
       failed.form = std::move(draft.failure());
       deliver(client, std::move(failed));
     } else if (draft.value().has_work()) {
-      offer({client, std::move(draft).value()});
+      offer({client, std::move(draft).value(), 0});
     } else {
-      answer(client, std::move(draft).value());
+      answer(client, draft.value());
     }
   }
 }
 
-// For the makers; where they have too much to do already, what saves least goes as it is stored.
 void Workshop::offer(Job job) {
-  std::list<Job> left_out;
-  {
-    MutexLock lock(mutex_);
-    backlog_ += job.draft.cost();
-    jobs_.push_back(std::move(job));
-    while (jobs_.size() > 1 && backlog_ > options_.backlog_seconds * options_.makers) {
-      const bool far_too_much = backlog_ > options_.most_backlog_seconds * options_.makers;
-      const auto least = least_job(far_too_much);
-      if (least == jobs_.end()) break;
-      backlog_ -= least->draft.cost();
-      left_out.splice(left_out.end(), jobs_, least);
-    }
-    jobs_changed_.notify_one();
-  }
-  for (Job& one : left_out) {
-    one.draft.leave_as_stored();
-    answer(one.client, std::move(one.draft));
-  }
+  const double within = job.draft.order.within_s;
+  const double wait = within > 0 ? within : options_.wait_seconds;
+  job.until = now() + std::min(wait, options_.most_wait_seconds);
+  MutexLock lock(mutex_);
+  jobs_.push_back(std::move(job));
+  jobs_changed_.notify_one();
 }
 
 void Workshop::make_loop() {
   for (;;) {
-    std::list<Job> taken;
+    std::list<Job> taken, too_late;
     {
       MutexLock lock(mutex_);
       while (!closed_ && jobs_.empty()) jobs_changed_.wait(mutex_);
       if (closed_) return;
       const auto best = best_job();
-      backlog_ = std::max(0.0, backlog_ - best->draft.cost());
       taken.splice(taken.end(), jobs_, best);
+      const double at = now();
+      for (auto job = jobs_.begin(); job != jobs_.end();) {
+        const auto next = std::next(job);
+        if (job->until < at && !std::isinf(efficiency(job->draft)))
+          too_late.splice(too_late.end(), jobs_, job);
+        job = next;
+      }
     }
-    answer(taken.front().client, std::move(taken.front().draft));
+    for (Job& job : too_late) {
+      job.draft.leave_as_stored();
+      answer(job.client, job.draft);
+    }
+    answer(taken.front().client, taken.front().draft);
   }
 }
 
 std::list<Workshop::Job>::iterator Workshop::best_job() {
-  return std::ranges::max_element(jobs_, {}, [this](const Job& job) CUTWATER_REQUIRES(mutex_) {
-    return std::pair(below_floor(*job.client), efficiency(job.draft));
+  const double floor = floor_seconds(), at = now();
+  return std::ranges::max_element(jobs_, {}, [floor, at](const Job& job) {
+    return std::pair(job.client->used_by(at) < floor, efficiency(job.draft));
   });
 }
 
-// Of the jobs that may be left out; the end: none may.
-std::list<Workshop::Job>::iterator Workshop::least_job(bool though_link_is_busy) {
-  auto least = jobs_.end();
-  for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-    const bool link_busy = job->client->held_bytes > 0;
-    if (std::isinf(efficiency(job->draft)) || below_floor(*job->client)) continue;
-    if (link_busy && !though_link_is_busy) continue;
-    if (least == jobs_.end() || efficiency(job->draft) < efficiency(least->draft)) least = job;
-  }
-  return least;
-}
-
-bool Workshop::below_floor(const Client::State& client) const {
-  const double used = client.used * std::exp((client.used_at - now()) / kRemembered);
-  const auto share = 1 / static_cast<double>(std::max<std::size_t>(clients_.size(), 1));
-  return clients_.size() > 1 && used < options_.floor * share * options_.makers * kRemembered;
+// Who has had less of the makers' time, as far as it is remembered, is below the floor. A share of
+// what they had to give, which may be less than threads promise: others use these cores as well.
+double Workshop::floor_seconds() const {
+  if (clients_.size() < 2) return 0;
+  double all = 0;
+  for (const ClientState& client : clients_) all += client->used_by(now());
+  return options_.floor * all / static_cast<double>(clients_.size());
 }
 
 void Workshop::charge(Client::State& client, double seconds) {
   const double at = now();
-  client.used = client.used * std::exp((client.used_at - at) / kRemembered) + seconds;
+  client.used = client.used_by(at) + seconds;
   client.used_at = at;
   client.total_seconds += seconds;
 }
 
-void Workshop::answer(const ClientState& client, Draft draft) {
-  deliver(client, maker_.finish(std::move(draft)));
+void Workshop::answer(const ClientState& client, const Draft& draft) {
+  deliver(client, maker_.finish(draft));
+  if (!draft.on_trial) return;
+  const double spent = maker_.try_another(draft);
+  MutexLock lock(mutex_);
+  stats_.maker_seconds += spent;
+  charge(*client, spent);
 }
 
 void Workshop::deliver(const ClientState& client, Answer answer) {

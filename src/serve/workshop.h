@@ -3,9 +3,9 @@
 // way; makers run ops.
 //
 // The makers' time goes to whoever saves most bytes with a second of it, whosever sample that is;
-// but each client has a floor, a share of the time that others cannot take. What would wait too
-// long goes as it is stored, unless its client's link is busy with earlier answers anyway: a
-// trainer's wish is advice, and a slow answer is worse than a large one.
+// but each client has a floor, a share of the time that others cannot take. What waits longer than
+// its trainer can do without it goes as it is stored: a trainer's wish is advice, and a slow answer
+// is worse than a large one.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct WorkshopOptions {
   std::size_t memory = std::size_t{1} << 30;  // read or made and not yet sent, of all clients
   std::size_t client_memory = std::size_t{128} << 20;  // of one; but always one sample
   double floor = 0.5;                                  // of an equal share of the makers' time
-  double backlog_seconds = 0.1;     // that work may wait for each maker while a link is idle…
-  double most_backlog_seconds = 1;  // …and at most
+  double wait_seconds = 0.1;     // for a maker, of what nobody says more about…
+  double most_wait_seconds = 1;  // …and at most
   MakerOptions maker;
 };
 
@@ -78,16 +78,17 @@ class Workshop {
   struct Job {
     ClientState client;
     Draft draft;
+    double until = 0;  // it may wait
   };
 
   void read_loop();
   void make_loop();
+  bool has_orders() const CUTWATER_REQUIRES(mutex_);
   bool take_order(ClientState& client, Order& order) CUTWATER_REQUIRES(mutex_);
   std::list<Job>::iterator best_job() CUTWATER_REQUIRES(mutex_);
-  std::list<Job>::iterator least_job(bool though_link_is_busy) CUTWATER_REQUIRES(mutex_);
-  bool below_floor(const Client::State& client) const CUTWATER_REQUIRES(mutex_);
+  double floor_seconds() const CUTWATER_REQUIRES(mutex_);
   void offer(Job job);
-  void answer(const ClientState& client, Draft draft);
+  void answer(const ClientState& client, const Draft& draft);
   void deliver(const ClientState& client, Answer answer);
   void charge(Client::State& client, double seconds) CUTWATER_REQUIRES(mutex_);
 
@@ -99,7 +100,6 @@ class Workshop {
   std::vector<ClientState> clients_ CUTWATER_GUARDED_BY(mutex_);
   std::size_t next_client_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::list<Job> jobs_ CUTWATER_GUARDED_BY(mutex_);
-  double backlog_ CUTWATER_GUARDED_BY(mutex_) = 0;  // estimated seconds of jobs_
   WorkshopStats stats_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -19,6 +19,7 @@ namespace cutwater {
 namespace {
 
 using cache::Residents;
+static_assert(kClearlyLess == Residents::kClearlyLess, "the plan knows the cache's policy");
 
 // Jobs hear of what has arrived once in so many tickets, as a loader does between batches.
 constexpr std::int64_t kHear = 16;

@@ -79,7 +79,8 @@ TEST(PaperScale, OneJobGainsNothingFromAugmentedSamples) {
       EXPECT_GE(plan.cache->samples_per_s * 1.005, plan.cache->paper.by_our_model);
       asked.jobs = 8;
       asked.consumer_samples_per_s = *asked.consumer_samples_per_s / 8;
-      EXPECT_GE(make_plan(profile_of(machine), asked).cache->samples_per_s * 1.005,
+      // Jobs that share forms fill the cache with one after the other, a lone one with all at once.
+      EXPECT_GE(make_plan(profile_of(machine), asked).cache->samples_per_s * 1.02,
                 plan.cache->samples_per_s);
     }
 }

@@ -30,6 +30,7 @@ struct Fetched {
   std::uint64_t token = 0;
   std::optional<Result<Sample>> sample;  // nothing: read it from the source
   std::size_t bytes = 0;                 // that came for it
+  std::string path = {};  // where it comes from, for people; empty: as the source says
 };
 
 // Every method may be called from any thread.

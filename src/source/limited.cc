@@ -50,12 +50,11 @@ class LimitedSource final : public Source, public StoredBytes {
   // The moment at which the bytes are asked for.
   StoredAt locate(SampleId id) const override {
     StoredAt at = stored_->locate(id);
-    at.perhaps_cached = false;
     std::uint64_t bytes = at.size;
     std::error_code failed;
     if (!at.file) bytes = std::filesystem::file_size(at.path, failed);
     if (failed) return at;  // whoever opens it says why
-    const Link::Clock::time_point due = link_->book(bytes);
+    const Link::Clock::time_point due = at.due = link_->book(bytes);
     MutexLock lock(mutex_);
     // One that nobody has come for, because its epoch was left, makes way.
     const auto found = due_.find(id);
@@ -96,7 +95,7 @@ Link::Clock::time_point Link::book(std::uint64_t bytes) {
   const std::chrono::duration<double> takes(static_cast<double>(bytes) / bytes_per_second_);
   MutexLock lock(mutex_);
   bytes_ += bytes;
-  free_ = std::max(free_, Clock::now()) + std::chrono::ceil<Clock::duration>(takes);
+  free_ = std::max(free_, Clock::now() - kAhead) + std::chrono::ceil<Clock::duration>(takes);
   return free_;
 }
 

@@ -13,12 +13,16 @@
 namespace cutwater {
 
 // The link, shared by all sources that read through it. Bytes go one after another; what was not
-// used while nobody read is lost. Any thread.
+// used while nobody read is lost, but for the last kAhead: as if it had been read ahead, so that
+// nobody is put to sleep for less. Any thread.
 class Link {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Link(double bytes_per_second) : bytes_per_second_(bytes_per_second) {}
+  static constexpr std::chrono::milliseconds kAhead{2};
+
+  explicit Link(double bytes_per_second)
+      : bytes_per_second_(bytes_per_second), free_(Clock::now()) {}
 
   // When the last of these bytes will be through.
   Clock::time_point book(std::uint64_t bytes);

@@ -22,8 +22,8 @@ double seconds_since(Clock::time_point start) {
 }
 
 TEST(Link, BytesGoOneAfterAnother) {
-  Link link(kRate);
   const auto start = Clock::now();
+  Link link(kRate);
   Clock::time_point last = start;
   for (int i = 1; i <= 10; ++i) {
     const Clock::time_point due = link.book(1000);
@@ -45,12 +45,12 @@ TEST(Link, NobodyWaitsWhenItIsClosed) {
 
 TEST(LimitedSource, GivesTheSameNoFasterThanTheLink) {
   const auto source = std::make_shared<test::MemorySource>(20, 1000);
+  const auto start = Clock::now();
   const auto link = std::make_shared<Link>(kRate);
   const auto slow = limited(source, link);
   EXPECT_EQ(slow->identity(), source->identity());
   EXPECT_EQ(slow->stored_bytes(), nullptr);
   const auto pool = BufferPool::create(1 << 20);
-  const auto start = Clock::now();
   for (SampleId id = 0; id < 20; ++id) {
     Result<Sample> one = source->read(id, *pool), other = slow->read(id, *pool);
     EXPECT_EQ(test::bytes_of(one.value().fields[0].tensor),
@@ -67,13 +67,13 @@ TEST(LimitedSource, FilesOfSeveralLoadersShareTheLink) {
   for (int i = 0; i < 12; ++i)
     paths.push_back(
         folder.file(std::to_string(i) + ".bin", std::string(2000, static_cast<char>(i))));
+  const auto start = Clock::now();
   const auto link = std::make_shared<Link>(kRate);
   const What plain = test::what_from(open_files(paths), 4);
   What slow = plain;
   slow.source = limited(plain.source, link);
   ASSERT_NE(slow.source->stored_bytes(), nullptr);
   Loader expected(plain, test::with_threads(2));
-  const auto start = Clock::now();
   Loader one(slow, test::with_threads(2)), two(slow, test::with_threads(1));
   const std::vector<test::Seen> batches = test::epochs(expected, 1);
   EXPECT_EQ(test::epochs(one, 1), batches);

@@ -3,6 +3,7 @@
 // reads in flight. Source::read() is the same in one go.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,6 +21,7 @@ struct StoredAt {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;      // 0 with no `file`: known when it is open
   bool perhaps_cached = true;  // false: known to be slow, so that nobody tries without waiting
+  std::chrono::steady_clock::time_point due = {};  // the bytes are not there before
 };
 
 class StoredBytes {

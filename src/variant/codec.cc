@@ -22,21 +22,25 @@ constexpr std::size_t kMostKept = std::size_t{64} << 20;
   throw Error(Code::kBadSample, "the compressed bytes are damaged: " + why);
 }
 
+using Lz4Context = std::unique_ptr<LZ4F_dctx, decltype(&LZ4F_freeDecompressionContext)>;
+
+Lz4Context lz4_context() {
+  LZ4F_dctx* made = nullptr;
+  (void)LZ4F_createDecompressionContext(&made, LZ4F_VERSION);
+  return {made, LZ4F_freeDecompressionContext};
+}
+
 // One per thread: making them costs more than a small sample.
 struct Contexts {
   std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> pack{ZSTD_createCCtx(), ZSTD_freeCCtx};
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> unpack{ZSTD_createDCtx(), ZSTD_freeDCtx};
-  std::unique_ptr<LZ4F_dctx, decltype(&LZ4F_freeDecompressionContext)> unpack_lz4{
-      [] {
-        LZ4F_dctx* made = nullptr;
-        (void)LZ4F_createDecompressionContext(&made, LZ4F_VERSION);
-        return made;
-      }(),
-      LZ4F_freeDecompressionContext};
+  // One for frames as a whole, one for a look at their heads: lz4 1.9.4 takes what is left of a
+  // frame that did not end for a part of the next.
+  Lz4Context unpack_lz4 = lz4_context(), look_lz4 = lz4_context();
   std::vector<std::uint8_t> filtered;
 
   Contexts() {
-    if (!pack || !unpack || !unpack_lz4) throw std::bad_alloc();
+    if (!pack || !unpack || !unpack_lz4 || !look_lz4) throw std::bad_alloc();
   }
 };
 
@@ -74,8 +78,12 @@ void pack_lz4(std::span<const std::uint8_t> bytes, std::vector<std::uint8_t>& ou
 }
 
 void unpack_lz4(std::span<const std::uint8_t> packed, std::span<std::uint8_t> into) {
-  LZ4F_dctx* const context = contexts().unpack_lz4.get();
-  LZ4F_resetDecompressionContext(context);
+  Contexts& mine = contexts();
+  if (!mine.unpack_lz4) mine.unpack_lz4 = lz4_context();
+  if (!mine.unpack_lz4) throw std::bad_alloc();
+  Lz4Context taken =
+      std::exchange(mine.unpack_lz4, Lz4Context(nullptr, LZ4F_freeDecompressionContext));
+  LZ4F_dctx* const context = taken.get();
   LZ4F_decompressOptions_t how{};
   how.stableDst = 1;
   std::size_t expected = 1, written = 0, read = 0;
@@ -91,6 +99,7 @@ void unpack_lz4(std::span<const std::uint8_t> packed, std::span<std::uint8_t> in
   }
   if (expected != 0 || written != into.size() || read != packed.size())
     damaged("they do not stand for exactly " + std::to_string(into.size()) + " bytes");
+  mine.unpack_lz4 = std::move(taken);  // it has come to a frame's end and is as new
 }
 
 // Room for filtered bytes, kept for the next tensor of this thread unless it is very large.
@@ -115,7 +124,7 @@ std::optional<std::uint64_t> stated_by_zstd(std::span<const std::uint8_t> frame)
 }
 
 std::optional<std::uint64_t> stated_by_lz4(std::span<const std::uint8_t> frame) {
-  LZ4F_dctx* const context = contexts().unpack_lz4.get();
+  LZ4F_dctx* const context = contexts().look_lz4.get();
   LZ4F_resetDecompressionContext(context);
   LZ4F_frameInfo_t info{};
   std::size_t read = frame.size();

@@ -119,6 +119,19 @@ TEST(VariantCodec, DamagedFramesAreRefusedOrFillExactly) {
   EXPECT_GT(refused, 7 * 200);
 }
 
+TEST(VariantCodec, WhatWasDamagedSpoilsNothingThatFollows) {
+  const TensorSpec spec{DType::kU8, {5000}}, nothing{DType::kU8, {0}};
+  for (const char* name : kNames) {
+    const Codec codec = codec_named(name);
+    Bytes damaged, sound, into(spec.bytes());
+    encode(codec, spec, smooth_bytes(spec, 1), damaged);
+    damaged.resize(damaged.size() / 2);
+    EXPECT_THROW(decode(codec, spec, damaged, into), Error) << name;
+    encode(codec, nothing, {}, sound);
+    EXPECT_NO_THROW(decode(codec, nothing, sound, {})) << name;
+  }
+}
+
 TEST(VariantCodec, AFrameOfAnotherSizeIsRefused) {
   const TensorSpec small{DType::kU8, {100}}, large{DType::kU8, {200}};
   Bytes encoded, decoded(200);

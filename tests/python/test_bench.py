@@ -263,3 +263,34 @@ def test_a_hit_of_redis_is_read_from_what_the_stage_prints(bench: Any) -> None:
     line = "  10000 bytes: a hit   61.5 us, redis-benchmark's GET   55.0 us, ratio 1.12 (1.05 to 1.20)"
     found = bench("seneca_cost").HIT.match(line)
     assert found and found.groupdict() == {"bytes": "10000", "us": "61.5", "their_us": "55.0", "ratio": "1.12"}
+
+
+def test_the_best_static_split_is_found_by_trying_all(bench: Any) -> None:
+    tenants = bench("sophon_tenants")
+    steep, flat = [0.0, 1, 2, 50], [10.0, 11, 12, 13]
+    assert tenants.best_split([steep, flat, flat]) == (70, (4, 1, 1))
+    assert tenants.best_split([flat, flat, flat]) == (33, (4, 1, 1))
+
+
+def cell_of(bench: Any, ours: tuple[float, float], best: tuple[float, float]) -> dict[str, Any]:
+    """Bytes and seconds of ours and of the best other policy, beside raw ones of 100 and 10."""
+    cells = bench("sophon_cells")
+    figures = dict.fromkeys(cells.POLICIES, (100.0, 10.0)) | {"paper": best, cells.OURS: ours, cells.TOLD: ours}
+    runs = {p: [{"bytes_per_sample": b, "epoch_s": s, "first_epoch_s": s}] for p, (b, s) in figures.items()}
+    cell: dict[str, Any] = cells.judged({"data": "imagenet", "mbit": 100, "threads": 1}, runs)
+    return cell
+
+
+def test_a_policy_is_judged_beside_the_best_other(bench: Any) -> None:
+    cells = bench("sophon_cells")
+    good, large, slow = (cell_of(bench, ours, (80, 8)) for ours in ((50, 8.5), (82, 8), (50, 9)))
+    assert good["best_bytes"] == good["best_time"] == "paper"
+    assert good["less_than_raw"][cells.OURS] == 2
+
+    def held(*those: dict[str, Any]) -> list[bool]:
+        return [one for one, _ in cells.verdicts({"cells": list(those), "same_streams": {"imagenet": True}})]
+
+    assert all(held(good))
+    assert not all(held(good, large))
+    assert not all(held(good, slow))
+    assert not all(one for one, _ in cells.verdicts({"cells": [good], "same_streams": {"imagenet": False}}))

@@ -216,7 +216,7 @@ def test_what_is_no_profile_or_plan(tmp_path: Path) -> None:
     assert "gone" in result.stderr
     with pytest.raises(cw.WrongType, match=r"profile must be a cutwater\.Profile or the folder of one, got int"):
         cw.plan(3)  # type: ignore[arg-type]
-    with pytest.raises(cw.InvalidArgument, match="policy must be one of auto, none, presto, seneca, got 'best'"):
+    with pytest.raises(cw.InvalidArgument, match=r"policy must be one of auto, none, .*, got 'best'"):
         cw.plan(cw.profile(cw.memory([b"x"]), samples=1), policy="best")  # type: ignore[arg-type]
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(cw.InvalidArgument, match="this is no plan"):

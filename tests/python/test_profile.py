@@ -216,3 +216,23 @@ def test_ctrl_c_ends_it_without_a_profile(photos: Path, tmp_path: Path) -> None:
     os.close(person)
     assert (process.returncode, out) == (130, "")
     assert not (tmp_path / "p").exists()
+
+
+def test_fresh_cuts_and_excerpts_have_their_columns(photos: Path, tmp_path: Path) -> None:
+    ds = cw.folder(photos).apply("decode | random_resized_crop(8, scale=[0.1, 0.2]) | random_horizontal_flip")
+    made = cw.profile(ds, samples=8)
+    meta, arrays = columns(made, tmp_path / "p")
+    fresh = [cut["cut"] for cut in meta["cuts"] if not cut["stable"]]
+    assert arrays["fresh_finish_s"].shape == (8, len(fresh))
+    assert (arrays["fresh_finish_s"] > 0).all()
+    for k, variant in enumerate(meta["fresh_variants"]):
+        assert variant["cut"] in fresh
+        if variant["codec"] == "none":
+            assert (arrays["fresh_variant_bytes"][:, k] == arrays["bytes"][:, variant["cut"]]).all()
+    excerpt = made.to_dict()["excerpt"]
+    there = arrays["excerpt_bytes"][:, 0] > 0
+    assert excerpt["share"] == there.mean() > 0
+    assert (arrays["excerpt_bytes"][there, 0] < arrays["bytes"][there, 0]).all()
+    assert (arrays["excerpt_make_s"][:, 0] > 0).tolist() == there.tolist()
+    assert excerpt["bytes"] == pytest.approx(arrays["excerpt_bytes"][there, 0].mean())
+    assert "excerpt: " in made.table()

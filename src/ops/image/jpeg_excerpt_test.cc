@@ -368,11 +368,13 @@ TEST(JpegWriter, CodesAreNeverLongerThanSixteenBits) {
        ++blocks) {
     ASSERT_TRUE(part.symbols.make_room(1));
     ASSERT_TRUE(part.symbols.put_dc(0, below(random, 100)));
+    JpegSymbols::Appender out(part.symbols);
     for (int i = 0; i < 20 && next != symbols.end(); ++i, ++next) {
       const int largest = (1 << (*next & 15)) - 1;
-      part.symbols.put_ac(0, (*next >> 4) + 1, below(random, 2) == 0 ? largest : -largest);
+      const int value = below(random, 2) == 0 ? largest : -largest;
+      out.put(JpegSymbols::ac_item(0, (*next >> 4) + 1, value));
     }
-    part.symbols.put_ac(0, AcTable::kEndOfBlock, 0);
+    out.put(JpegSymbols::ac_item(0, AcTable::kEndOfBlock, 0));
   }
   part.image.height = blocks / kBlocksAcross * 8;
   part.mcus = part.image.all_mcus();

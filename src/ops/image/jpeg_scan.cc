@@ -164,30 +164,36 @@ bool ScanReader::restart() {
 [[gnu::always_inline]] inline bool ScanReader::copy_ac(BitReader& reader, const AcTable& table,
                                                        std::size_t component,
                                                        JpegSymbols& symbols) {
+  JpegSymbols::Appender out(symbols);
   unsigned k = 0;
   do {
     reader.refill();
     for (int step = 0; step < 3; ++step) {
       const std::size_t place = AcTable::place_of(reader.bits());
       const AcTable::Entry entry = table.at(place);
+      const unsigned before = k;
       if (!entry.known()) [[unlikely]] {
-        const unsigned before = k;
         int value = 0;
         if (!read_rare(reader, table, k, value)) return false;
-        symbols.put_ac(component, k - before, value);
-        break;
-      }
-      const unsigned first = k + entry.first_advance();
-      if (first >= 63 && entry.has_second()) [[unlikely]] {  // which belongs to the next block
-        symbols.put_ac(component, entry.first_advance(), entry.first_value());
-        reader.take(entry.first_bits());
-        k = first;
+        out.put(JpegSymbols::ac_item(component, k - before, value));
         break;
       }
       k += entry.total_advance();
-      symbols.put_found(component, place);
-      reader.take(entry.total_bits());
-      if (k >= 63) break;
+      if (k < 63) {
+        out.put(JpegSymbols::found_item(component, place));
+        reader.take(entry.total_bits());
+        continue;
+      }
+      const unsigned first = before + entry.first_advance();
+      if (first >= 63 && k != first) [[unlikely]] {  // the second one belongs to the next block
+        out.put(JpegSymbols::ac_item(component, entry.first_advance(), entry.first_value()));
+        reader.take(entry.first_bits());
+        k = first;
+      } else {
+        out.put(JpegSymbols::found_item(component, place));
+        reader.take(entry.total_bits());
+      }
+      break;
     }
   } while (k < 63);
   return k == 63 || k >= AcTable::kEndOfBlock;

@@ -26,16 +26,17 @@ bool JpegSymbols::grow(std::size_t blocks) {
 }
 
 bool JpegSymbols::put_block_ac(std::size_t component, const std::int16_t* block) {
+  Appender out(*this);
   unsigned advance = 1;
   for (std::size_t k = 1; k < 64; ++k, ++advance) {
     const int value = block[kNaturalOrder[k]];
     if (value == 0) continue;
-    for (; advance > 16; advance -= 16) put_ac(component, 16, 0);
+    for (; advance > 16; advance -= 16) out.put(ac_item(component, 16, 0));
     if (size_of_number(value) > kLargestAc) return false;
-    put_ac(component, advance, value);
+    out.put(ac_item(component, advance, value));
     advance = 0;
   }
-  if (advance > 1) put_ac(component, AcTable::kEndOfBlock, 0);
+  if (advance > 1) out.put(ac_item(component, AcTable::kEndOfBlock, 0));
   return true;
 }
 

@@ -62,24 +62,47 @@ class JpegSymbols {
     return used_ + blocks * 64 <= items_.size() || grow(blocks);
   }
 
-  // All of these need room. A block's DC coefficient; false: too far from the one before it.
+  // An AC coefficient so many places on; sixteen zeros; or the end of the block
+  // (AcTable::kEndOfBlock).
+  static Item ac_item(std::size_t component, unsigned advance, int value) {
+    const unsigned size = size_of_number(value);
+    const unsigned run = advance == AcTable::kEndOfBlock ? 0 : advance - 1;
+    return {ac_table(component) * kTableValues + (run << 4 | size), number_bits(value, size)};
+  }
+  // What the component's table finds at a place.
+  static Item found_item(std::size_t component, std::size_t place) {
+    return {kSymbols + component * kLookUps + place, 0};
+  }
+
+  // Appends while it lives. A thing of its own, because its state then is in registers.
+  // REQUIRES: room.
+  class Appender {
+   public:
+    explicit Appender(JpegSymbols& symbols)
+        : symbols_(symbols), next_(symbols.items_.data() + symbols.used_) {}
+    ~Appender() { symbols_.used_ = static_cast<std::size_t>(next_ - symbols_.items_.data()); }
+    Appender(const Appender&) = delete;
+    Appender& operator=(const Appender&) = delete;
+
+    void put(Item item) {
+      ++symbols_.counts_[item.kind()];
+      *next_++ = item;
+    }
+
+   private:
+    JpegSymbols& symbols_;
+    Item* next_;
+  };
+
+  // A block's DC coefficient. False: too far from the one before it. REQUIRES: room.
   [[nodiscard]] bool put_dc(std::size_t component, int value) {
     const int difference = value - last_dc_[component];
     last_dc_[component] = value;
     const unsigned size = size_of_number(difference);
-    put({dc_table(component) * kTableValues + size, number_bits(difference, size)});
+    Appender(*this).put({dc_table(component) * kTableValues + size, number_bits(difference, size)});
     return size <= kLargestDc;
   }
-  // An AC coefficient so many places on; sixteen zeros; or the end of the block
-  // (AcTable::kEndOfBlock).
-  void put_ac(std::size_t component, unsigned advance, int value) {
-    put(ac_item(component, advance, value));
-  }
-  // What the component's table finds at a place.
-  void put_found(std::size_t component, std::size_t place) {
-    put({kSymbols + component * kLookUps + place, 0});
-  }
-  // All AC coefficients of a block in natural order. False: one is too large.
+  // A block's AC coefficients in natural order. False: one is too large. REQUIRES: room.
   [[nodiscard]] bool put_block_ac(std::size_t component, const std::int16_t* block);
   // After the last of them: what the component's look-ups were.
   void resolve(std::size_t component, const AcTable& table);
@@ -99,16 +122,7 @@ class JpegSymbols {
   static std::uint32_t number_bits(int value, unsigned size) {
     return static_cast<std::uint32_t>(value >= 0 ? value : value + (1 << size) - 1);
   }
-  static Item ac_item(std::size_t component, unsigned advance, int value) {
-    const unsigned size = size_of_number(value);
-    const unsigned run = advance == AcTable::kEndOfBlock ? 0 : advance - 1;
-    return {ac_table(component) * kTableValues + (run << 4 | size), number_bits(value, size)};
-  }
 
-  void put(Item item) {
-    ++counts_[item.kind()];
-    items_[used_++] = item;
-  }
   bool grow(std::size_t blocks);
 
   std::vector<Item> items_;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/steering.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace cutwater::remote {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kStored = 1e5, kExcerpt = 4e4, kCost = 1e-3;
+
+// As stored, or an excerpt that takes a millisecond of the server.
+Steering steering(std::optional<double> link = std::nullopt, Cut from = 0) {
+  Ways ways;
+  ways.variants = {{from, "source", {}, false}, {from, "source", {}, true}};
+  ways.priced = true;
+  return {ways, {link, 1, 1}};
+}
+
+// Samples that come at this pace, having waited so long for the wire.
+void learn(Steering& steering, int samples, double pace_s, double queued_s) {
+  wire::pb::Reply reply;
+  for (const double bytes : {kStored, kExcerpt}) reply.add_way_bytes(static_cast<float>(bytes));
+  for (const double seconds : {0.0, kCost}) reply.add_way_s(static_cast<float>(seconds));
+  reply.set_queued_s(static_cast<float>(queued_s));
+  for (int i = 0; i < samples; ++i) steering.learn(reply, kStored, pace_s);
+}
+
+// A consumer that takes so long for each of a hundred samples and never waits.
+Fetcher::Progress consumer(double sample_s) { return {100 * sample_s, 0, 0, 100}; }
+
+TEST(Steering, AsksForNothingWhileNothingIsKnown) {
+  Steering steers = steering();
+  EXPECT_TRUE(std::isinf(steers.price()));
+  EXPECT_EQ(steers.pace_s(), 0);
+  learn(steers, 100, 1e-3, 0);
+  EXPECT_TRUE(std::isinf(steers.price())) << "whatever work takes, it may be what bounds the job";
+}
+
+TEST(Steering, SavesWhatTheServerHasTimeForThoughTheLinkIsNeverBusy) {
+  Steering steers = steering();
+  steers.note(consumer(5 * kCost));
+  learn(steers, 100, 5 * kCost, 0);
+  EXPECT_EQ(steers.price(), 0) << "the server is idle four fifths of the time";
+  EXPECT_DOUBLE_EQ(steers.pace_s(), 5 * kCost);
+  EXPECT_THAT(steers.decision(), HasSubstr("bound by consumer"));
+  EXPECT_THAT(steers.decision(), HasSubstr("never busy"));
+}
+
+TEST(Steering, NeverMakesTheServerWhatBounds) {
+  Steering steers = steering();
+  steers.note(consumer(kCost / 4));
+  learn(steers, 200, kCost / 4, 0);
+  EXPECT_GE(steers.price(), (kStored - kExcerpt) / kCost * 0.999) << "some at most, not all";
+  EXPECT_DOUBLE_EQ(steers.pace_s(), kCost / 4);
+}
+
+TEST(Steering, MeasuresALinkWhileAnswersWaitForIt) {
+  Steering steers = steering();
+  steers.note(consumer(kCost / 4));
+  learn(steers, 200, 10e-3, 5e-3);  // 10 MB/s
+  EXPECT_EQ(steers.price(), 0);
+  EXPECT_NEAR(steers.pace_s(), 4e-3, 1e-4) << "of excerpts";
+  EXPECT_THAT(steers.decision(),
+              HasSubstr("bound by network as stored; a sample then takes 10.00 ms"));
+}
+
+TEST(Steering, TakesALinkThatWasNamedForWhatBounds) {
+  Steering steers = steering(1e7);
+  EXPECT_EQ(steers.price(), 0);
+  learn(steers, 100, 1e-4, 0);
+  EXPECT_EQ(steers.price(), 0);
+  EXPECT_NEAR(steers.pace_s(), 4e-3, 1e-4);
+}
+
+TEST(Steering, IsTheSameForWhatIsStoredAtALaterCut) {
+  Steering steers = steering(1e7, 2);
+  learn(steers, 100, 1e-4, 0);
+  EXPECT_EQ(steers.price(), 0);
+  EXPECT_NEAR(steers.pace_s(), 4e-3, 1e-4);
+}
+
+TEST(Steering, IsNotMisledByATrainerThatHasToShareItsCores) {
+  Steering steers = steering();
+  steers.note(consumer(kCost / 4));
+  learn(steers, 24, kCost / 4, 0);
+  const Fetcher::Progress first = consumer(kCost / 4), slow = consumer(10 * kCost);
+  steers.note({first.seconds + slow.seconds, 0, 0, first.samples + slow.samples});
+  learn(steers, 200, 10 * kCost, 0);
+  EXPECT_GT(steers.price(), 0);
+  EXPECT_DOUBLE_EQ(steers.pace_s(), kCost / 4);
+}
+
+TEST(Steering, ATrainerThatIsBusyItselfIsNotHurried) {
+  Steering steers = steering();
+  steers.note({1, 1, 0.5, 100});  // 5 ms of work for each sample, the consumer waits
+  learn(steers, 100, 5e-3, 0);
+  EXPECT_EQ(steers.price(), 0);
+  EXPECT_THAT(steers.decision(), HasSubstr("bound by cpu"));
+}
+
+}  // namespace
+}  // namespace cutwater::remote
