@@ -85,7 +85,7 @@ grpc::ByteBuffer reply_bytes(pb::Reply& reply, std::shared_ptr<const Buffer> for
   std::array<grpc::Slice, 2> slices{grpc::Slice(head + length.size()), grpc::Slice()};
   auto* const place = const_cast<std::uint8_t*>(slices[0].begin());
   write_checked(reply, place);
-  std::memcpy(place + head, length.data(), length.size());
+  std::ranges::copy(length, place + head);
   if (!form) return {slices.data(), 1};
   auto held = std::make_unique<std::shared_ptr<const Buffer>>(std::move(form));
   const Buffer& bytes = **held;
