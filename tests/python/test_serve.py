@@ -214,7 +214,7 @@ def test_a_bomb_is_not_set_off(tmp_path: Path) -> None:
         for policy in ("all-off", "resize-off", "paper", "sophon"):
             url = server.url(root.name)
             remote = fails("run", "--data", url, *words, "--policy", policy, "--link", "8Mb/s")
-            assert remote == local.replace(str(root / "bomb.png"), f"{url}#0"), policy
+            assert remote == local, policy
         status = Path(f"/proc/{server.process.pid}/status").read_text()
         peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
         assert peak < 200_000, "kB"
