@@ -26,7 +26,13 @@ namespace cutwater::cache {
 
 // Sanitizers make system calls of their own, and TSan lets no fork of a process with threads make
 // some.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CUTWATER_BY_CLANG_WITH_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    defined(CUTWATER_BY_CLANG_WITH_ASAN)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
