@@ -17,9 +17,15 @@ done
 steady=()
 setarch "$(uname -m)" -R true 2>/dev/null && steady=(setarch "$(uname -m)" -R)
 
+# gRPC is not compiled for TSan, which then sees races in whatever goes through it: what runs a server is left out
+# there. The server's own threads are tested without one (Workshop), and the rest with the other sanitizers.
+by_grpc="RemoteStream.*:RemoteTrouble.*:Server*:SlowClients.*"
+
 for preset in release dev tsan; do
   echo "== C++ tests, $preset"
-  "${steady[@]}" build/$preset/bin/cutwater_tests --gtest_brief=1 --gtest_output=json:"$reports/cpp-$preset.json" ||
+  filter="*"
+  [ "$preset" = tsan ] && filter="-$by_grpc"
+  "${steady[@]}" build/$preset/bin/cutwater_tests --gtest_brief=1 --gtest_filter="$filter" --gtest_output=json:"$reports/cpp-$preset.json" ||
     echo "cutwater_tests ($preset) ended with status $?"
 done
 
