@@ -214,6 +214,10 @@ void Workshop::charge(Client::State& client, double seconds) {
 void Workshop::answer(const ClientState& client, const Draft& draft) {
   deliver(client, maker_.finish(draft));
   if (!draft.on_trial) return;
+  {
+    MutexLock lock(mutex_);
+    if (!jobs_.empty()) return;  // nobody waits for what is only learned
+  }
   const double spent = maker_.try_another(draft);
   MutexLock lock(mutex_);
   stats_.maker_seconds += spent;

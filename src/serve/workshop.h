@@ -27,7 +27,7 @@ struct WorkshopOptions {
   std::size_t memory = std::size_t{1} << 30;  // read or made and not yet sent, of all clients
   std::size_t client_memory = std::size_t{128} << 20;  // of one; but always one sample
   double floor = 0.5;                                  // of an equal share of the makers' time
-  double wait_seconds = 0.1;     // for a maker, of what nobody says more about…
+  double wait_seconds = 0.5;     // for a maker, of what nobody says more about…
   double most_wait_seconds = 1;  // …and at most
   MakerOptions maker;
 };
