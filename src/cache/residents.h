@@ -30,7 +30,7 @@ class Residents {
   static constexpr int kMostVictims = 64;        // that may make way for one value
   // So that those that are about equal do not drive each other out: to make one costs a stop at its
   // cut, and what others have begun to take is worth waiting for.
-  static constexpr double kClearlyLess = 0.5;
+  static constexpr double kClearlyLess = 0.8;
 
   explicit Residents(Uses uses, Placed placed = {})
       : uses_(std::move(uses)), placed_(std::move(placed)) {}

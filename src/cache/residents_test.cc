@@ -28,8 +28,8 @@ TEST(Residents, OfEqualOnesNoneMakesWay) {
   World world;
   for (Number i = 0; i < 500; ++i) world.add(i, 1);
   for (int i = 0; i < 50; ++i) EXPECT_FALSE(world.residents.victim(1.0 / 1000));
-  EXPECT_FALSE(world.residents.victim(1.9 / 1000));
-  EXPECT_TRUE(world.residents.victim(2.1 / 1000));
+  EXPECT_FALSE(world.residents.victim(0.99 / Residents::kClearlyLess / 1000));
+  EXPECT_TRUE(world.residents.victim(1.01 / Residents::kClearlyLess / 1000));
 }
 
 TEST(Residents, WhatIsWorthNothingMakesWayForAllThatIsWorthSomething) {

@@ -15,7 +15,7 @@
 namespace cutwater {
 
 // What makes way for a value in the cache is at most worth this part of it, by the byte.
-inline constexpr double kClearlyLess = 0.5;
+inline constexpr double kClearlyLess = 0.8;
 
 // What the engine takes a kept sample to be worth: the time of its read, and a thread's until the
 // form was there.
