@@ -128,14 +128,7 @@ void put_offload_into_words(Plan& plan, const OffloadFacts& facts) {
     plan.notes.push_back("A storage thread is taken to be " +
                          rate_text(plan.options.storage_speed) +
                          " times as fast as a profiled one.");
-  if (*plan.options.threads != facts.profile_threads)
-    plan.notes.push_back("Profiled with " + std::to_string(facts.profile_threads) +
-                         " threads, planned for " + std::to_string(*plan.options.threads) +
-                         ": each is taken to be as fast as before.");
-  if (facts.bad_samples > 0)
-    plan.notes.push_back(
-        std::to_string(facts.bad_samples) +
-        " of the profiled samples were bad: that share of the data set is left out.");
+  note_profile(plan, facts.profile_threads, facts.bad_samples);
 }
 
 std::string offload_table_text(const Plan& plan) {

@@ -222,6 +222,17 @@ std::string to_string(const Strategy& strategy) {
                              : "unprepared, the source read from disk";
 }
 
+void note_profile(Plan& plan, int profile_threads, std::size_t bad_samples) {
+  if (*plan.options.threads != profile_threads)
+    plan.notes.push_back("Profiled with " + std::to_string(profile_threads) +
+                         " threads, planned for " + std::to_string(*plan.options.threads) +
+                         ": each is taken to be as fast as before.");
+  if (bad_samples > 0)
+    plan.notes.push_back(
+        std::to_string(bad_samples) +
+        " of the profiled samples were bad: that share of the data set is left out.");
+}
+
 void put_into_words(Plan& plan, const PlanFacts& facts) {
   plan.reason.push_back(why_best(plan, facts.unprepared));
   plan.reason.push_back(what_bounds(plan));
@@ -250,14 +261,7 @@ void put_into_words(Plan& plan, const PlanFacts& facts) {
     plan.notes.push_back(
         "The rate of writing is that of the folder for temporary files when the profile was made "
         "(TMPDIR): on another disk, the store takes another time to build.");
-  if (*plan.options.threads != facts.profile_threads)
-    plan.notes.push_back("Profiled with " + std::to_string(facts.profile_threads) +
-                         " threads, planned for " + std::to_string(*plan.options.threads) +
-                         ": each is taken to be as fast as before.");
-  if (facts.bad_samples > 0)
-    plan.notes.push_back(
-        std::to_string(facts.bad_samples) +
-        " of the profiled samples were bad: that share of the data set is left out.");
+  note_profile(plan, facts.profile_threads, facts.bad_samples);
   if (facts.relative_error > 0.05)
     plan.notes.push_back("The profile is uncertain by " + percent_text(facts.relative_error) +
                          ": strategies that are closer than that are equal.");

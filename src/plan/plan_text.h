@@ -15,6 +15,9 @@ std::string percent_text(double share);     // "34 %"
 // "needs 340 GB of disk, 100 GB given"
 std::string needs(double bytes, const std::string& what, double given);
 
+// What every plan has to say of its profile: other threads than planned for, bad samples.
+void note_profile(Plan& plan, int profile_threads, std::size_t bad_samples);
+
 // What the sentences of a plan are made of besides the plan itself.
 struct PlanFacts {
   bool draws_first = false;     // there are ops, and cut 0 is the only stable one
