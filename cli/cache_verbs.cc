@@ -17,6 +17,7 @@
 #include "cache/server.h"
 #include "core/units.h"
 #include "cutwater/error.h"
+#include "stop_on_signal.h"
 #include "verbs.h"
 
 namespace cutwater::cli {
@@ -97,8 +98,6 @@ std::map<uid_t, std::uint64_t> quotas_of(const std::vector<std::string>& argumen
   return quotas;
 }
 
-cache::Server* serving = nullptr;
-
 void serve(const ServeArguments& arguments) {
   cache::ServeOptions options;
   options.socket = arguments.path();
@@ -110,14 +109,7 @@ void serve(const ServeArguments& arguments) {
   // Memory beyond RLIMIT_FSIZE is refused, and the cache is full there; the signal would end it.
   std::signal(SIGXFSZ, SIG_IGN);
   cache::Server server(options);
-  serving = &server;
-  struct AtEnd {
-    ~AtEnd() {
-      for (const int end : {SIGTERM, SIGINT}) std::signal(end, SIG_DFL);
-      serving = nullptr;
-    }
-  } const at_end;
-  for (const int end : {SIGTERM, SIGINT}) std::signal(end, [](int) { serving->stop(); });
+  const StopOnSignal stopping(server);
   options.log(bytes_text(options.limit) + " at " + options.socket);
   if (arguments.json) {
     print({{"socket", options.socket}, {"limit", options.limit}, {"pid", getpid()}});

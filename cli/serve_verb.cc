@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include "cutwater/loader.h"
 #include "ops/all_ops.h"
 #include "serve/server.h"
+#include "stop_on_signal.h"
 #include "verbs.h"
 
 namespace cutwater::cli {
@@ -69,8 +69,6 @@ serve::ServedData served(const std::string& argument) {
   return {named ? argument.substr(0, sign) : last.filename().string(), open_data(path)};
 }
 
-serve::Server* serving = nullptr;
-
 void serve_data(const ServeArguments& arguments) {
   serve::ServerOptions options;
   for (const std::string& data : arguments.data) {
@@ -100,14 +98,7 @@ void serve_data(const ServeArguments& arguments) {
     std::fprintf(stderr, "cutwater serve: %s\n", line.c_str());
   };
   serve::Server server(options, all_ops());
-  serving = &server;
-  struct AtEnd {
-    ~AtEnd() {
-      for (const int end : {SIGTERM, SIGINT}) std::signal(end, SIG_DFL);
-      serving = nullptr;
-    }
-  } const at_end;
-  for (const int end : {SIGTERM, SIGINT}) std::signal(end, [](int) { serving->stop(); });
+  const StopOnSignal stopping(server);
   for (const serve::ServedData& data : options.data)
     options.log("grpc" + std::string(options.tls_cert.empty() ? "" : "s") + "://" +
                 server.address() + "/" + data.name + ": " + std::to_string(data.source->size()) +
