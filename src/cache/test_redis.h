@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real Redis servers for tests: each in a folder of its own, on a free port of this machine, gone
-// at the end.
+// Real Redis servers for tests: each in a folder of its own, on free ports of this machine, gone at
+// the end.
 #pragma once
 
 #include <arpa/inet.h>
@@ -15,7 +15,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -62,14 +64,22 @@ class TestServer {
  public:
   static bool is_installed() { return is_program("redis-server"); }
 
+  // Where its nodes talk to each other, beside the port for clients.
+  struct InCluster {};
+
   explicit TestServer(std::vector<std::string> options = {}) : options_(std::move(options)) {
-    start();
+    start_anywhere();
+  }
+  explicit TestServer(InCluster) : bus_port_(free_port()) {
+    options_ = {"--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"};
+    start_anywhere();
   }
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
   ~TestServer() { kill(); }
 
   std::uint16_t port() const { return port_; }
+  std::uint16_t bus_port() const { return bus_port_; }
   const std::string& folder() const { return folder_.path(); }
   std::string url(const std::string& rest = "") const {
     return "redis://127.0.0.1:" + std::to_string(port_) + rest;
@@ -92,6 +102,7 @@ class TestServer {
                                       "--unixsocket",
                                       folder_.path() + "/socket"};
     words.insert(words.end(), options_.begin(), options_.end());
+    if (bus_port_ != 0) words.insert(words.end(), {"--cluster-port", std::to_string(bus_port_)});
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -101,8 +112,13 @@ class TestServer {
       ::execvp(arguments[0], arguments.data());
       ::_exit(127);
     }
-    if (pid_ < 0 || !comes_true([this] { return answers(); }))
-      throw std::runtime_error("redis-server did not start; see " + folder_.path() + "/log");
+    bool ended = pid_ < 0;
+    const bool settled = comes_true([&] {
+      ended = ended || ::waitpid(pid_, nullptr, WNOHANG) == pid_;
+      return ended || answers();
+    });
+    if (ended) pid_ = -1;
+    if (ended || !settled) throw std::runtime_error("redis-server did not start:\n" + log());
   }
   void kill() {
     if (pid_ <= 0) return;
@@ -137,6 +153,21 @@ class TestServer {
   }
 
  private:
+  // A port that was free a moment ago may be taken by now: by any connection of this machine.
+  void start_anywhere() {
+    for (int tries_left = 5;; --tries_left) try {
+        return start();
+      } catch (const std::runtime_error&) {
+        if (tries_left == 1) throw;
+        kill();
+        port_ = free_port();
+        if (bus_port_ != 0) bus_port_ = free_port();
+      }
+  }
+  std::string log() const {
+    std::ifstream file(folder_.path() + "/log");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   bool answers() const {
     try {
       return ask({"PING"}).text == "PONG";
@@ -145,9 +176,10 @@ class TestServer {
     }
   }
 
-  const std::vector<std::string> options_;
+  std::vector<std::string> options_;
   const TestFolder folder_;
-  const std::uint16_t port_ = free_port();
+  std::uint16_t port_ = free_port();
+  std::uint16_t bus_port_ = 0;  // none
   pid_t pid_ = -1;
 };
 
@@ -157,17 +189,13 @@ class TestCluster {
   TestCluster() {
     constexpr int kThird = 16384 / 3;
     for (int i = 0; i < 3; ++i) {
-      const std::string bus = std::to_string(free_port());
-      nodes_.push_back(std::make_unique<TestServer>(
-          std::vector<std::string>{"--cluster-enabled", "yes", "--cluster-port", bus,
-                                   "--cluster-require-full-coverage", "no"}));
+      nodes_.push_back(std::make_unique<TestServer>(TestServer::InCluster{}));
       nodes_[i]->ask({"CLUSTER", "ADDSLOTSRANGE", std::to_string(i * kThird),
                       std::to_string(i == 2 ? 16383 : (i + 1) * kThird - 1)});
       nodes_[i]->ask({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
       if (i > 0)
-        nodes_[i]->ask({"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes_[0]->port()), bus_});
-      else
-        bus_ = bus;
+        nodes_[i]->ask({"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes_[0]->port()),
+                        std::to_string(nodes_[0]->bus_port())});
     }
     if (!comes_true([this] { return is_joined(); }))
       throw std::runtime_error("the cluster did not come together");
@@ -190,7 +218,6 @@ class TestCluster {
     return true;
   }
   std::vector<std::unique_ptr<TestServer>> nodes_;
-  std::string bus_;
 };
 
 }  // namespace cutwater::redis

@@ -311,34 +311,50 @@ class OtherJob final : public BookSeat {
   int after_;
 };
 
+// One batch is the whole epoch, and the next has no room before this one is handed out: until then,
+// what the seat was asked is what this epoch asked.
+struct OneBatch {
+  std::shared_ptr<FaultySource> source = faulty(40, {});
+  What what = test::what_from(source, 40);
+  Resident resident{std::make_shared<test::MemorySource>(40), 40};
+
+  explicit OneBatch(Order order) { what.order = order; }
+  ExecutorOptions options(int threads, CacheSeat& seat) {
+    ExecutorOptions options = with_seat(threads, resident, seat);
+    options.prefetch_batches = 1;
+    return options;
+  }
+};
+
+void wait_for_batch(Executor& executor) {
+  while (!executor.wait(std::chrono::hours(1))) {
+  }
+}
+
 TEST(ExecutorSeat, WhatAnotherJobMakesIsLeftToIt) {
   for (const Order order : {Order::kStrict, Order::kReady}) {
-    const auto source = faulty(40, {});
-    What what = test::what_from(source, 20);
-    what.order = order;
-    Resident resident(std::make_shared<test::MemorySource>(40), 40);
-    OtherJob seat(resident, {5, 6}, 6);
-    Executor executor(what, with_seat(1, resident, seat));
+    OneBatch one(order);
+    OtherJob seat(one.resident, {5, 6}, 6);
+    Executor executor(one.what, one.options(1, seat));
     executor.restart({});
-    EXPECT_EQ(sorted(take(executor).ids), counted_to(40));
-    const std::vector<SampleId> reads = source->reads();
-    EXPECT_EQ(std::ranges::count_if(reads, [](SampleId id) { return id == 5 || id == 6; }), 0);
+    wait_for_batch(executor);
     EXPECT_EQ(seat.asked(5), 1);
+    EXPECT_EQ(sorted(take(executor).ids), counted_to(40));
+    const std::vector<SampleId> reads = one.source->reads();
+    EXPECT_EQ(std::ranges::count_if(reads, [](SampleId id) { return id == 5 || id == 6; }), 0);
   }
 }
 
 TEST(ExecutorSeat, ButNobodyWaitsForAJobThatNeverDoes) {
   for (const Order order : {Order::kStrict, Order::kReady}) {
-    const auto source = faulty(40, {});
-    What what = test::what_from(source, 8);
-    what.order = order;
-    Resident resident(std::make_shared<test::MemorySource>(40), 40);
+    OneBatch one(order);
     const std::vector<SampleId> all = counted_to(40);
-    OtherJob seat(resident, {all.begin(), all.end()}, 1);
-    Executor executor(what, with_seat(2, resident, seat));
+    OtherJob seat(one.resident, {all.begin(), all.end()}, 1);
+    Executor executor(one.what, one.options(2, seat));
     executor.restart({});
-    EXPECT_EQ(sorted(take(executor).ids), all);
+    wait_for_batch(executor);
     for (const SampleId id : all) EXPECT_EQ(seat.asked(id), 2) << id;
+    EXPECT_EQ(sorted(take(executor).ids), all);
   }
 }
 
