@@ -170,13 +170,14 @@ def test_the_command_runs_jobs(photos: Path, order: str) -> None:
 
 
 def test_a_link_is_as_slow_as_it_says(photos: Path) -> None:
-    """What was delivered cannot have come faster than the rate, however many jobs read."""
+    """What was delivered cannot have come faster than the rate, however many jobs read; the link's clock starts a
+    moment before the run's."""
     bytes_of_data = sum(path.stat().st_size for path in photos.rglob("*.jpg"))
     base = ["--data", photos, "--pipeline", TRAIN, "--epochs", 1]
     plain = run(*base)
     for jobs, flags in ((1, []), (2, ["--seeds", "same", "--threads", 1])):
         done = run(*base, "--jobs", jobs, "--link", f"{4 * bytes_of_data}B/s", *flags)
-        assert done["seconds"] >= jobs * 0.25
+        assert done["seconds"] >= jobs * 0.24
         assert done["wire_bytes"] >= jobs * bytes_of_data
         for job in done.get("jobs", [done]):
             assert sets_of(job) == sets_of(plain)
