@@ -6,10 +6,11 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/shared_bytes.h"
 #include "cutwater/buffer.h"
 #include "cutwater/error.h"
 #include "proto/cutwater.pb.h"
@@ -32,6 +33,9 @@ inline constexpr int kMostWays = 64;       // in one Begin
 inline constexpr int kMostListed = 16384;  // samples in one Listing
 inline constexpr std::size_t kMostRequestBytes = 1 << 20;
 inline constexpr std::size_t kMostReplyBytes = std::size_t{1} << 30;
+// A message takes no further answer beyond so much: on a slow wire none of them should wait long
+// for the others.
+inline constexpr std::size_t kReplyGroupBytes = std::size_t{512} << 10;
 
 // REQUIRES: `check`, which they end with, is not set.
 grpc::ByteBuffer bytes_of(const google::protobuf::MessageLite& message);
@@ -40,7 +44,21 @@ bool parse(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message
 
 // The answer with a form behind it (empty: none), whose bytes stay where they are until they are
 // sent.
-grpc::ByteBuffer reply_bytes(pb::Reply& reply, std::shared_ptr<const Buffer> form);
+grpc::ByteBuffer reply_bytes(pb::Reply& reply, const SharedBytes& form);
+
+// Several answers on their way into one message.
+class ReplyGroup {
+ public:
+  // REQUIRES: empty(), or bytes() < kReplyGroupBytes. The form as for reply_bytes().
+  void add(pb::Reply& reply, const SharedBytes& form);
+  bool empty() const { return slices_.empty(); }
+  std::size_t bytes() const { return bytes_; }
+  grpc::ByteBuffer message() const { return {slices_.data(), slices_.size()}; }
+
+ private:
+  std::vector<grpc::Slice> slices_;
+  std::size_t bytes_ = 0;
+};
 
 struct ReceivedReply {
   pb::Reply reply;
@@ -49,6 +67,11 @@ struct ReceivedReply {
 // `allocate` is asked once for the form's place. Nothing: the bytes are no reply.
 std::optional<ReceivedReply> parse_reply(const grpc::ByteBuffer& bytes,
                                          const std::function<Buffer(std::size_t)>& allocate);
+// Each answer of a group, and how many bytes of the message it took, in their order. False: from
+// some place on the bytes are no answer; those before it have been handed over.
+bool parse_replies(const grpc::ByteBuffer& bytes,
+                   const std::function<Buffer(std::size_t)>& allocate,
+                   const std::function<void(ReceivedReply received, std::size_t bytes)>& take);
 
 pb::Failure to_message(const Failure& failure);
 // Total on any message: a code that does not exist is one of ours that the other side should not

@@ -49,19 +49,16 @@ pb::Reply some_reply(std::mt19937& random) {
 }
 
 // None, or a sound form of sample 5 at cut 2.
-std::shared_ptr<const Buffer> some_form(std::mt19937& random) {
-  if (random() % 4 == 0) return nullptr;
-  Sample sample;
-  sample.id = 5;
-  sample.cut = 2;
+SharedBytes some_form(std::mt19937& random) {
+  if (random() % 4 == 0) return {};
+  const auto sample = std::make_shared<Sample>();
+  sample->id = 5;
+  sample->cut = 2;
   const auto size = static_cast<std::int64_t>(1 + random() % 400);
   Buffer content(static_cast<std::size_t>(size));
   for (std::uint8_t& byte : content.span()) byte = static_cast<std::uint8_t>(random());
-  sample.fields.push_back({"image", Tensor({DType::kU8, {size}}, std::move(content))});
-  const FormWriter writer(sample, {}, Checksum::kXxh3);
-  auto form = std::make_shared<Buffer>(writer.size());
-  writer.write(form->span());
-  return form;
+  sample->fields.push_back({"image", Tensor({DType::kU8, {size}}, std::move(content))});
+  return shared_form(sample, {}, Checksum::kXxh3, *BufferPool::create(1 << 20));
 }
 
 std::optional<ReceivedReply> received(const grpc::ByteBuffer& bytes) {
@@ -69,6 +66,11 @@ std::optional<ReceivedReply> received(const grpc::ByteBuffer& bytes) {
 }
 
 Bytes bytes_in(const Buffer& buffer) { return {buffer.data(), buffer.data() + buffer.size()}; }
+Bytes bytes_in(const SharedBytes& form) {
+  Bytes bytes(form.size());
+  form.copy_to(bytes);
+  return bytes;
+}
 
 TEST(Messages, RepliesComeAsTheyWereSent) {
   std::mt19937 random(1);
@@ -79,13 +81,58 @@ TEST(Messages, RepliesComeAsTheyWereSent) {
     const auto back = received(in_pieces(bytes, random));
     ASSERT_TRUE(back) << round;
     EXPECT_EQ(back->reply.SerializeAsString(), reply.SerializeAsString());
-    EXPECT_EQ(bytes_in(back->form), form ? bytes_in(*form) : Bytes());
+    EXPECT_EQ(bytes_in(back->form), bytes_in(form));
     // It is a message like any other, too.
     pb::Reply plain;
     ASSERT_TRUE(plain.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
-    EXPECT_EQ(plain.form(), form ? std::string(form->data(), form->data() + form->size()) : "");
+    EXPECT_EQ(Bytes(plain.form().begin(), plain.form().end()), bytes_in(form));
     EXPECT_EQ(plain.form_at() + plain.form().size(), bytes.size());
   }
+}
+
+TEST(Messages, GroupsComeAsTheyWereSent) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    ReplyGroup group;
+    std::vector<std::string> heads;
+    std::vector<Bytes> forms;
+    for (unsigned i = 1 + random() % 6; i > 0; --i) {
+      pb::Reply reply = some_reply(random);
+      const auto form = some_form(random);
+      group.add(reply, form);
+      heads.push_back(reply.SerializeAsString());
+      forms.push_back(bytes_in(form));
+    }
+    Bytes bytes = flat(group.message());
+    EXPECT_EQ(bytes.size(), group.bytes());
+    pb::Replies plain;  // a message like any other
+    ASSERT_TRUE(plain.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+    ASSERT_EQ(static_cast<std::size_t>(plain.reply_size()), heads.size());
+
+    const auto parsed = [&](std::size_t& count) {
+      std::size_t all_bytes = 0;
+      count = 0;
+      return parse_replies(
+                 in_pieces(bytes, random), [](std::size_t size) { return Buffer(size); },
+                 [&](const ReceivedReply& back, std::size_t its) {
+                   ASSERT_LT(count, heads.size());
+                   EXPECT_EQ(back.reply.SerializeAsString(), heads[count]);
+                   EXPECT_EQ(bytes_in(back.form), forms[count]);
+                   all_bytes += its;
+                   ++count;
+                 }) &&
+             all_bytes == bytes.size();
+    };
+    std::size_t count = 0;
+    EXPECT_TRUE(parsed(count));
+    EXPECT_EQ(count, heads.size());
+    bytes.resize(bytes.size() - 1 - random() % (bytes.size() - 1));
+    (void)parsed(count);  // true: it ends just behind an answer
+    EXPECT_LT(count, heads.size());
+  }
+  EXPECT_FALSE(parse_replies(
+      grpc::ByteBuffer(), [](std::size_t size) { return Buffer(size); },
+      [](const ReceivedReply&, std::size_t) { FAIL(); }));
 }
 
 // A form's own bytes are its own matter: read_form() looks at their checksum.
@@ -111,7 +158,7 @@ TEST(Messages, NothingElseIsAReply) {
     if (!back) continue;
     ++only_the_form_differs;
     EXPECT_EQ(back->reply.SerializeAsString(), reply.SerializeAsString());
-    ASSERT_TRUE(form);
+    ASSERT_FALSE(form.empty());
     const auto pool = BufferPool::create(1 << 20);
     FormSource from{back->form.view(), nullptr, pool.get()};
     from.checksum = Checksum::kXxh3;
@@ -122,8 +169,8 @@ TEST(Messages, NothingElseIsAReply) {
 
 TEST(Messages, ForgedLengthsAskForNoMemory) {
   pb::Reply reply;
-  const auto form = std::make_shared<Buffer>(std::size_t{100});
-  const Bytes good = flat(reply_bytes(reply, form));
+  const Bytes content(100);
+  const Bytes good = flat(reply_bytes(reply, {{content}}));
   for (const std::uint32_t form_at : {0U, 4U, 5U, 1U << 20, 1U << 31, ~0U}) {
     Bytes bytes = good;
     std::memcpy(bytes.data() + 1, &form_at, sizeof form_at);

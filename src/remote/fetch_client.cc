@@ -19,6 +19,8 @@ constexpr int kMostDamaged = 4;                           // times in a row, of 
 // elsewhere as well; of all that are asked for, one in twenty at most.
 constexpr double kHedgeAfter = 4, kLeastHedge = 0.1;
 constexpr std::int64_t kHedgeBudget = 20;
+// What is asked for waits for what is asked for next: a message costs more than what it says.
+constexpr auto kTogether = std::chrono::microseconds(200);
 constexpr double kAtServer = 0.75;   // of the time until a sample is needed, it may wait there
 constexpr double kLinkSlack = 4e-3;  // seconds that may come early, and are handed out when due
 constexpr double kSilence = 10;      // seconds without a word from a server that owes one
@@ -83,7 +85,7 @@ void FetchClient::ask(std::uint64_t token, SampleId id, std::uint32_t epoch, boo
   new_.push_back({token, id, epoch, as_stored});
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   if (!std::exchange(alarm_set_, true))
-    alarm_.Set(&queue_, std::chrono::system_clock::now(), nullptr);
+    alarm_.Set(&queue_, std::chrono::system_clock::now() + kTogether, nullptr);
 }
 
 std::vector<Fetched> FetchClient::wait() {
@@ -244,16 +246,23 @@ void FetchClient::handle(std::unique_ptr<ServerCall::Tag> tag, bool ok) {
 
 void FetchClient::received(Server& server) {
   const Time now = Clock::now();
-  const std::size_t bytes = server.call->received.Length();
-  std::optional<wire::ReceivedReply> reply;
+  const grpc::ByteBuffer message = std::exchange(server.call->received, {});
+  Time due = now;
+  bool all = false;
   try {
-    reply = wire::parse_reply(server.call->received,
-                              [&](std::size_t size) { return job_.pool->allocate(size); });
+    all = wire::parse_replies(
+        message, [&](std::size_t size) { return job_.pool->allocate(size); },
+        [&](wire::ReceivedReply reply, std::size_t bytes) {
+          if (options_.link) due = options_.link->book(bytes);
+          accept(server, std::move(reply), bytes, due);
+          last_progress_ = now;
+          on_fallback_ = false;
+        });
   } catch (const std::bad_alloc&) {
-    return fail_all(caught(-1, "read"));
+    fail_all(caught(-1, "read"));
+    all = true;  // there is nothing wrong with the server
   }
-  server.call->received.Clear();
-  if (!reply) {
+  if (!all) {
     server.trouble = "it sent what is no answer";
     server.call->cancel();
     receive(server);
@@ -261,11 +270,6 @@ void FetchClient::received(Server& server) {
   }
   server.backoff_s = 0;
   server.trouble.clear();
-  Time due = now;
-  if (options_.link) due = options_.link->book(bytes);
-  accept(server, std::move(*reply), bytes, due);
-  last_progress_ = now;
-  on_fallback_ = false;
   // No thread wakes to the microsecond: what is due soon need not hold back what follows.
   if (due > now + duration(kLinkSlack))
     server.receive_at = due - duration(kLinkSlack) / 2;

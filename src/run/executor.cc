@@ -160,7 +160,7 @@ std::optional<Executor::Task> Executor::take(Worker& worker) {
 std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   drop_stale();
   if (!put_aside_.empty() && issued_ >= *put_aside_.front().back_at) return first_of(put_aside_);
-  const bool enough = reads_out() > 0 && reads_out() >= options_.reads_in_flight;
+  const bool enough = enough_out();
   const bool new_first = !worker.arrived_first || arrived_.empty();
   if (new_first && !enough && deferred_.empty() && room_for_next()) {
     worker.arrived_first = true;
@@ -171,6 +171,16 @@ std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   if (arrived_.empty()) return first_of(put_aside_);
   worker.arrived_first = false;
   return first_of(arrived_);
+}
+
+// What comes from afar is asked for in groups: whenever a quarter of it has been used up.
+bool Executor::enough_out() {
+  const int out = reads_out(), most = options_.reads_in_flight;
+  if (out >= most)
+    asked_enough_ = true;
+  else if (!fetcher_ || out <= most - most / 4)
+    asked_enough_ = false;
+  return out > 0 && asked_enough_;
 }
 
 std::optional<Executor::Task> Executor::first_of(std::list<Task>& tasks) {

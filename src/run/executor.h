@@ -222,6 +222,7 @@ class Executor {
   void tell_fetcher() CUTWATER_REQUIRES(mutex_);
   void drop_stale() CUTWATER_REQUIRES(mutex_);
   void wake_deferred() CUTWATER_REQUIRES(mutex_);
+  bool enough_out() CUTWATER_REQUIRES(mutex_);
   int reads_out() const CUTWATER_REQUIRES(mutex_) {
     return static_cast<int>(in_flight_.size() + arrived_.size());
   }
@@ -280,6 +281,7 @@ class Executor {
   std::uint64_t last_token_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, Task> in_flight_ CUTWATER_GUARDED_BY(mutex_);  // in the ring, by token
   std::list<Task> arrived_ CUTWATER_GUARDED_BY(mutex_);   // that a thread can go on with
+  bool asked_enough_ CUTWATER_GUARDED_BY(mutex_) = false;
   std::list<Task> deferred_ CUTWATER_GUARDED_BY(mutex_);  // that found no memory for their bytes
   std::thread reaper_;
 };

@@ -36,7 +36,8 @@ static pb::Reply message_of(const Answer& answer, double queued_s) {
 FetchCall::FetchCall(Service& service, grpc::GenericCallbackServerContext& context)
     : service_(service),
       context_(context),
-      client_(service.shop_, [this](Answer answer) { deliver(std::move(answer)); }) {}
+      client_(service.shop_,
+              [this](std::vector<Answer> answers) { deliver(std::move(answers)); }) {}
 
 void FetchCall::start() {
   MutexLock lock(mutex_);
@@ -91,37 +92,45 @@ void FetchCall::take(const pb::FetchRequest& request) {
   client_.order(std::move(orders));
 }
 
-void FetchCall::deliver(Answer answer) {
+void FetchCall::deliver(std::vector<Answer> answers) {
   MutexLock lock(mutex_);
   if (status_) return;
-  out_.push_back({std::move(answer), Clock::now()});
+  const Clock::time_point now = Clock::now();
+  for (Answer& answer : answers) out_.push_back({std::move(answer), now});
   write_next();
 }
 
+// All that waits, as far as one message takes it.
 void FetchCall::write_next() {
   if (writing_ || status_ || out_.empty()) return;
-  const Waiting& next = out_.front();
-  pb::Reply reply =
-      message_of(next.answer, std::chrono::duration<double>(Clock::now() - next.since).count());
-  std::shared_ptr<const Buffer> form;
-  if (next.answer.form) form = const_cast<Waiting&>(next).answer.form.value();
-  writing_bytes_ = form ? form->size() : 0;
-  response_ = wire::reply_bytes(reply, std::move(form));
-  out_.pop_front();
-  writing_ = true;
   since_ = Clock::now();
+  wire::ReplyGroup group;
+  for (; !out_.empty() && group.bytes() < wire::kReplyGroupBytes; out_.pop_front()) {
+    Waiting& next = out_.front();
+    const std::chrono::duration<double> queued = since_ - next.since;
+    pb::Reply reply = message_of(next.answer, queued.count());
+    const SharedBytes form =
+        next.answer.form ? std::move(next.answer.form).value() : SharedBytes();
+    writing_bytes_ += form.size();
+    ++writing_answers_;
+    group.add(reply, form);
+  }
+  response_ = group.message();
+  writing_ = true;
   StartWrite(&response_);
 }
 
 void FetchCall::OnWriteDone(bool ok) {
+  int answers = 0;
   std::size_t bytes = 0;
   {
     MutexLock lock(mutex_);
     writing_ = false;
     since_ = Clock::now();
     response_.Clear();
+    answers = std::exchange(writing_answers_, 0);
     bytes = std::exchange(writing_bytes_, 0);
-    --ordered_;
+    ordered_ -= answers;
     if (!ok) {
       end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection was lost"));
     } else {
@@ -130,7 +139,7 @@ void FetchCall::OnWriteDone(bool ok) {
     }
     end_when_done();
   }
-  client_.sent(bytes);
+  client_.sent(answers, bytes);
 }
 
 void FetchCall::read_on() {

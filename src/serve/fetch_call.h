@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/mutex.h"
 #include "serve/service.h"
@@ -39,7 +40,7 @@ class FetchCall final : public grpc::ServerGenericBidiReactor {
 
   // Throws Error.
   void take(const wire::pb::FetchRequest& request);
-  void deliver(Answer answer);
+  void deliver(std::vector<Answer> answers);
   void write_next() CUTWATER_REQUIRES(mutex_);
   void read_on() CUTWATER_REQUIRES(mutex_);
   void end(grpc::Status status) CUTWATER_REQUIRES(mutex_);
@@ -53,6 +54,7 @@ class FetchCall final : public grpc::ServerGenericBidiReactor {
   Mutex mutex_;
   std::deque<Waiting> out_ CUTWATER_GUARDED_BY(mutex_);
   int ordered_ CUTWATER_GUARDED_BY(mutex_) = 0;  // and not yet sent
+  int writing_answers_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::size_t writing_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool begun_ CUTWATER_GUARDED_BY(mutex_) = false;
   bool reading_ CUTWATER_GUARDED_BY(mutex_) = false;

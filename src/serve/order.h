@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/shared_bytes.h"
 #include "cutwater/cache.h"
 #include "cutwater/error.h"
 #include "cutwater/pipeline.h"
@@ -42,7 +43,7 @@ struct Answer {
   std::vector<Offer> offers;             // as estimated; empty: there was nothing to choose
   std::string path = {};                 // of the sample, for people
   bool ran_less = false;                 // than the trainer asked for
-  Result<std::shared_ptr<const Buffer>> form = Failure{};
+  Result<SharedBytes> form = Failure{};
 };
 
 }  // namespace cutwater::serve

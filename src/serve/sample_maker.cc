@@ -40,7 +40,7 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
     failure.path = stream.source->path(draft.order.id);
     return failure;
   }
-  draft.stored = std::move(read).value();
+  draft.stored = std::make_shared<Sample>(std::move(read).value());
   const std::vector<Way>& ways = stream.book->ways();
   if (!may_work || ways.size() < 2 || draft.order.as_stored) return draft;
 
@@ -78,17 +78,17 @@ Answer SampleMaker::finish(const Draft& draft) const {
         form = make(draft, way);
         const double spent = thread_seconds() - begun;
         if (form) {
-          stream.book->learn(draft.way, draft.facts, {static_cast<double>((*form)->size()), spent});
+          stream.book->learn(draft.way, draft.facts, {static_cast<double>(form->size()), spent});
           cache(draft, way, *form, spent);
         }
       }
     }
-    const bool smaller = form && static_cast<double>((*form)->size()) < answer.stored_bytes;
+    const bool smaller = form && static_cast<double>(form->size()) < answer.stored_bytes;
     if (form && (smaller || stream.always)) {
       answer.way = draft.way;
       answer.form = std::move(*form);
     } else {
-      answer.form = write(*draft.stored, {});
+      answer.form = write(draft.stored, {});
     }
     answer.seconds = draft.seconds + thread_seconds() - start;
     answer.offers = draft.offers;
@@ -98,11 +98,9 @@ Answer SampleMaker::finish(const Draft& draft) const {
   return answer;
 }
 
-SampleMaker::Form SampleMaker::write(const Sample& sample, const Codec& codec) const {
-  const FormWriter writer(sample, codec, Checksum::kXxh3);
-  auto form = std::make_shared<Buffer>(pool_->allocate(writer.size()));
-  writer.write(form->span());
-  return form;
+SampleMaker::Form SampleMaker::write(std::shared_ptr<const Sample> sample,
+                                     const Codec& codec) const {
+  return shared_form(std::move(sample), codec, Checksum::kXxh3, *pool_);
 }
 
 // Nothing: the sample is not to be had in this way.
@@ -114,16 +112,22 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
     if (bytes > options_.sample_bytes)
       throw Error(Code::kBadSample, "takes more memory than a server gives it");
   };
-  Sample stored = lent(const_cast<Sample&>(*draft.stored));
+  Sample stored = lent(*draft.stored);
+  // What ops left alone is still the stored sample's.
+  const auto of_stored = [&draft](Sample made) {
+    using Both = std::pair<Sample, std::shared_ptr<const Sample>>;
+    const auto both = std::make_shared<const Both>(std::move(made), draft.stored);
+    return std::shared_ptr<const Sample>(both, &both->first);
+  };
   if (way.excerpt) {
-    const std::optional<Sample> excerpt = stream.pipeline.excerpt(stored, draft.draws, how);
+    std::optional<Sample> excerpt = stream.pipeline.excerpt(stored, draft.draws, how);
     if (!excerpt) return std::nullopt;
-    return write(*excerpt, way.codec);
+    return write(of_stored(*std::move(excerpt)), way.codec);
   }
   const Cut from = stored.cut;
   Result<Sample> made = stream.pipeline.run(std::move(stored), from, way.cut, draft.draws, how);
   if (!made) return std::nullopt;
-  return write(made.value(), way.codec);
+  return write(of_stored(std::move(made).value()), way.codec);
 } catch (...) {  // out of memory
   return std::nullopt;
 }
@@ -133,18 +137,16 @@ std::optional<SampleMaker::Form> SampleMaker::cached(const Draft& draft, const W
     return std::nullopt;
   const CacheValue value = options_.cache->get(key_of(draft, way));
   if (!value) return std::nullopt;
-  auto form = std::make_shared<Buffer>(pool_->allocate(value.bytes().size()));
-  std::memcpy(form->data(), value.bytes().data(), value.bytes().size());
-  return form;
+  auto copy = std::make_shared<Buffer>(pool_->allocate(value.bytes().size()));
+  std::memcpy(copy->data(), value.bytes().data(), value.bytes().size());
+  return Form{{copy->view()}, copy};
 }
 
 void SampleMaker::cache(const Draft& draft, const Way& way, const Form& form,
                         double seconds) const {
   if (!options_.cache || way.cut == 0 || !draft.order.stream->pipeline.stable(way.cut)) return;
-  options_.cache->put(key_of(draft, way), form->size(), seconds,
-                      [&](std::span<std::uint8_t> place) {
-                        std::memcpy(place.data(), form->data(), form->size());
-                      });
+  options_.cache->put(key_of(draft, way), form.size(), seconds,
+                      [&](std::span<std::uint8_t> place) { form.copy_to(place); });
 }
 
 double SampleMaker::try_another(const Draft& draft) const {
@@ -157,7 +159,7 @@ double SampleMaker::try_another(const Draft& draft) const {
   const double spent = thread_seconds() - begun;
   // What cannot be had of this sample may be of others; that it weighs as much as stored is no
   // great lie.
-  const double bytes = form ? static_cast<double>((*form)->size()) : draft.facts.stored_bytes;
+  const double bytes = form ? static_cast<double>(form->size()) : draft.facts.stored_bytes;
   book.learn(*draft.on_trial, draft.facts, {bytes, spent});
   return spent;
 }

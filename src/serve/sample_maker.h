@@ -23,7 +23,7 @@ struct MakerOptions {
 // An order that was begun: its bytes are read, and the best way is estimated.
 struct Draft {
   Order order;
-  std::optional<Sample> stored;
+  std::shared_ptr<Sample> stored;
   Draws draws;
   Facts facts;
   std::vector<Offer> offers;
@@ -59,9 +59,9 @@ class SampleMaker {
   double try_another(const Draft& draft) const;
 
  private:
-  using Form = std::shared_ptr<const Buffer>;
+  using Form = SharedBytes;
 
-  Form write(const Sample& sample, const Codec& codec) const;
+  Form write(std::shared_ptr<const Sample> sample, const Codec& codec) const;
   std::optional<Form> make(const Draft& draft, const Way& way) const;
   std::optional<Form> cached(const Draft& draft, const Way& way) const;
   void cache(const Draft& draft, const Way& way, const Form& form, double seconds) const;

@@ -63,7 +63,8 @@ class ReadCall final : public grpc::ServerGenericBidiReactor {
       const std::shared_ptr<const Stream> stream = data_.plain(request.name());
       DataSets::check_id(*stream, request.id());
       // Whoever asks for nothing is no client: others share the workshop among them.
-      client_.emplace(shop_, [this](Answer answer) { deliver(std::move(answer)); });
+      client_.emplace(shop_,
+                      [this](std::vector<Answer> answers) { deliver(std::move(answers.front())); });
       client_->order({{0, request.id(), 0, 0, stream, true}});
     } catch (...) {
       Finish(status_of(caught(-1, "serve")));
@@ -77,12 +78,12 @@ class ReadCall final : public grpc::ServerGenericBidiReactor {
  private:
   void deliver(Answer answer) {
     pb::Reply reply;
-    std::shared_ptr<const Buffer> form;
+    SharedBytes form;
     if (answer.form)
-      form = answer.form.value();
+      form = std::move(answer.form).value();
     else
       *reply.mutable_failure() = wire::to_message(answer.form.failure());
-    response_ = wire::reply_bytes(reply, std::move(form));
+    response_ = wire::reply_bytes(reply, form);
     StartWriteAndFinish(&response_, {}, Status::OK);
   }
 

@@ -7,6 +7,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <random>
@@ -99,10 +100,19 @@ class RawCall {
     if (!next()) return std::nullopt;
     return bytes;
   }
+  // The next one, in a message of its own or with others. None: the call has ended.
   std::optional<wire::ReceivedReply> reply() {
-    const auto bytes = read();
-    if (!bytes) return std::nullopt;
-    return wire::parse_reply(*bytes, [](std::size_t size) { return Buffer(size); });
+    if (replies_.empty()) {
+      const auto bytes = read();
+      if (!bytes) return std::nullopt;
+      const bool all = wire::parse_replies(
+          *bytes, [](std::size_t size) { return Buffer(size); },
+          [this](wire::ReceivedReply one, std::size_t) { replies_.push_back(std::move(one)); });
+      if (!all) return std::nullopt;
+    }
+    wire::ReceivedReply first = std::move(replies_.front());
+    replies_.pop_front();
+    return first;
   }
   void no_more() {
     call_->WritesDone(nullptr);
@@ -127,6 +137,7 @@ class RawCall {
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  std::deque<wire::ReceivedReply> replies_;  // of the last message
   bool finished_ = false;
 };
 

@@ -16,6 +16,14 @@ namespace {
 // How far back the makers' time is remembered when it is shared out.
 constexpr double kRemembered = 2;  // seconds, to one part in e
 
+// What goes as it is stored waits for more of the kind until it is so much, or so old: several
+// answers cost whoever sends them, and whoever gets them, little more than one.
+constexpr std::size_t kGroupBytes = std::size_t{512} << 10;
+constexpr double kGroupSeconds = 1e-3;
+
+// A reader whose reads take no longer has done with what waits before another would be awake.
+constexpr double kQuickRead = 200e-6;  // seconds
+
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -36,8 +44,12 @@ struct Workshop::Client::State {
   std::deque<Order> waiting;
   std::size_t held_bytes = 0;  // of samples that were begun and not yet sent
   int begun = 0;
+  bool has_left = false;
   double used = 0, used_at = 0;  // maker seconds, fading
   double total_seconds = 0;
+  std::vector<Answer> ready;  // to be delivered together
+  std::size_t ready_bytes = 0;
+  double ready_since = 0;
 
   double used_by(double time) const { return used * std::exp((used_at - time) / kRemembered); }
 
@@ -69,23 +81,32 @@ Workshop::Client::Client(Workshop& shop, Deliver deliver)
 Workshop::Client::~Client() { leave(); }
 
 void Workshop::Client::order(std::vector<Order> orders) {
-  MutexLock lock(shop_.mutex_);
-  for (Order& one : orders) state_->waiting.push_back(std::move(one));
+  {
+    MutexLock lock(shop_.mutex_);
+    for (Order& one : orders) state_->waiting.push_back(std::move(one));
+  }
   shop_.orders_changed_.notify_one();
 }
 
-void Workshop::Client::sent(std::size_t bytes) {
-  MutexLock lock(shop_.mutex_);
-  state_->held_bytes -= bytes;
-  shop_.stats_.bytes_held -= bytes;
-  --state_->begun;
-  if (shop_.has_orders()) shop_.orders_changed_.notify_one();
+void Workshop::Client::sent(int answers, std::size_t bytes) {
+  bool may_go_on = false;
+  {
+    MutexLock lock(shop_.mutex_);
+    const bool was_full = !shop_.has_room(*state_);
+    state_->held_bytes -= bytes;
+    shop_.stats_.bytes_held -= bytes;
+    state_->begun -= answers;
+    may_go_on = was_full && shop_.has_orders();
+  }
+  if (may_go_on) shop_.orders_changed_.notify_one();
 }
 
 void Workshop::Client::leave() {
   {
     MutexLock lock(shop_.mutex_);
     state_->waiting.clear();
+    state_->ready.clear();
+    state_->has_left = true;
     std::erase(shop_.clients_, state_);
     shop_.stats_.bytes_held -= std::exchange(state_->held_bytes, 0);
     shop_.orders_changed_.notify_all();
@@ -104,54 +125,87 @@ bool Workshop::has_orders() const {
                              [](const ClientState& client) { return !client->waiting.empty(); });
 }
 
+// Whether there is an order of this client, and room for what it will bring.
+bool Workshop::may_begin(const Client::State& client) const {
+  return !client.waiting.empty() && (client.begun == 0 || has_room(client));
+}
+
+bool Workshop::has_room(const Client::State& client) const {
+  return client.held_bytes < options_.client_memory && stats_.bytes_held < options_.memory;
+}
+
+bool Workshop::take_another(Client::State& client, Order& order) {
+  if (!may_begin(client)) return false;
+  order = std::move(client.waiting.front());
+  client.waiting.pop_front();
+  ++client.begun;
+  return true;
+}
+
 // The next order of the next client that may have one begun.
 bool Workshop::take_order(ClientState& client, Order& order) {
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     next_client_ = (next_client_ + 1) % clients_.size();
-    const ClientState& candidate = clients_[next_client_];
-    if (candidate->waiting.empty()) continue;
-    const bool room =
-        candidate->held_bytes < options_.client_memory && stats_.bytes_held < options_.memory;
-    if (candidate->begun > 0 && !room) continue;
-    client = candidate;
-    order = std::move(candidate->waiting.front());
-    candidate->waiting.pop_front();
-    ++candidate->begun;
-    return true;
+    client = clients_[next_client_];
+    if (take_another(*client, order)) return true;
   }
   return false;
 }
 
 void Workshop::read_loop() {
+  ClientState client;
+  Order order;
   for (;;) {
-    ClientState client;
-    Order order;
+    bool wake_another = false;
     {
       MutexLock lock(mutex_);
       while (!closed_ && !take_order(client, order)) orders_changed_.wait(mutex_);
       if (closed_) return;
       // One reader wakes the next while there is more to do, rather than everything all of them.
-      if (has_orders()) orders_changed_.notify_one();
+      wake_another = usual_read_ > kQuickRead && has_orders();
     }
-    const std::uint64_t token = order.token;
-    const double start = thread_seconds();
-    Result<Draft> draft = maker_.begin(std::move(order), options_.makers > 0);
-    const double spent = thread_seconds() - start;
-    {
-      MutexLock lock(mutex_);
-      stats_.reader_seconds += spent;
-    }
-    if (!draft) {
-      Answer failed;
-      failed.token = token;
-      failed.form = std::move(draft.failure());
-      deliver(client, std::move(failed));
-    } else if (draft.value().has_work()) {
-      offer({client, std::move(draft).value(), 0});
-    } else {
-      answer(client, draft.value());
+    if (wake_another) orders_changed_.notify_one();
+    while (read_one(client, order)) {
     }
   }
+}
+
+// Whether `order` is now another one of the same client, because answers wait to go together.
+// Whoever stops there takes them along, also those of other readers: one that storage keeps waiting
+// keeps no answer back.
+bool Workshop::read_one(const ClientState& client, Order& order) {
+  const std::uint64_t token = order.token;
+  const double start = thread_seconds(), begun = now();
+  Result<Draft> draft = maker_.begin(std::move(order), options_.makers > 0);
+  const double spent = thread_seconds() - start, taken = now() - begun;
+  const bool has_work = draft && draft.value().has_work();
+  Answer answer;
+  if (has_work) {
+    offer({client, std::move(draft).value(), 0});
+  } else if (draft) {
+    answer = maker_.finish(draft.value());
+  } else {
+    answer.token = token;
+    answer.form = std::move(draft.failure());
+  }
+  std::vector<Answer> group;
+  {
+    MutexLock lock(mutex_);
+    stats_.reader_seconds += spent;
+    usual_read_ += 0.1 * (taken - usual_read_);
+    Client::State& its = *client;
+    if (!has_work) {
+      if (its.ready.empty()) its.ready_since = now();
+      its.ready_bytes += account(its, answer);
+      its.ready.push_back(std::move(answer));
+    }
+    const bool due = its.ready_bytes >= kGroupBytes || now() - its.ready_since >= kGroupSeconds;
+    if (!has_work && !due && !closed_ && take_another(its, order)) return true;
+    group = std::exchange(its.ready, {});
+    its.ready_bytes = 0;
+  }
+  deliver(*client, std::move(group));
+  return false;
 }
 
 void Workshop::offer(Job job) {
@@ -212,7 +266,13 @@ void Workshop::charge(Client::State& client, double seconds) {
 }
 
 void Workshop::answer(const ClientState& client, const Draft& draft) {
-  deliver(client, maker_.finish(draft));
+  std::vector<Answer> made;
+  made.push_back(maker_.finish(draft));
+  {
+    MutexLock lock(mutex_);
+    account(*client, made.front());
+  }
+  deliver(*client, std::move(made));
   if (!draft.on_trial) return;
   {
     MutexLock lock(mutex_);
@@ -224,23 +284,26 @@ void Workshop::answer(const ClientState& client, const Draft& draft) {
   charge(*client, spent);
 }
 
-void Workshop::deliver(const ClientState& client, Answer answer) {
-  const std::size_t bytes = answer.form ? answer.form.value()->size() : 0;
-  {
-    MutexLock lock(mutex_);
-    ++stats_.answers;
-    stats_.ran_less += answer.ran_less ? 1 : 0;
-    stats_.failures += answer.form ? 0 : 1;
-    stats_.stored_bytes += answer.stored_bytes;
-    stats_.sent_bytes += static_cast<double>(bytes);
-    stats_.maker_seconds += answer.seconds;
-    charge(*client, answer.seconds);
-    if (std::ranges::find(clients_, client) == clients_.end()) return;  // it has left
-    client->held_bytes += bytes;
-    stats_.bytes_held += bytes;
-  }
-  MutexLock lock(client->mutex);
-  if (client->deliver) client->deliver(std::move(answer));
+// Returns how many bytes it holds until they are sent.
+std::size_t Workshop::account(Client::State& client, Answer& answer) {
+  const std::size_t bytes = answer.form ? answer.form.value().size() : 0;
+  ++stats_.answers;
+  stats_.ran_less += answer.ran_less ? 1 : 0;
+  stats_.failures += answer.form ? 0 : 1;
+  stats_.stored_bytes += answer.stored_bytes;
+  stats_.sent_bytes += static_cast<double>(bytes);
+  stats_.maker_seconds += answer.seconds;
+  charge(client, answer.seconds);
+  if (client.has_left) return bytes;  // and so will they, at once
+  client.held_bytes += bytes;
+  stats_.bytes_held += bytes;
+  return bytes;
+}
+
+void Workshop::deliver(Client::State& client, std::vector<Answer> answers) {
+  if (answers.empty()) return;
+  MutexLock lock(client.mutex);
+  if (client.deliver) client.deliver(std::move(answers));
 }
 
 WorkshopStats Workshop::stats() const {

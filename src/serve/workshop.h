@@ -49,7 +49,7 @@ class Workshop {
   // One who orders. Any thread; `deliver` is called from the workshop's threads.
   class Client {
    public:
-    using Deliver = std::function<void(Answer answer)>;
+    using Deliver = std::function<void(std::vector<Answer> answers)>;
     // REQUIRES: the workshop outlives this.
     Client(Workshop& shop, Deliver deliver);
     ~Client();
@@ -57,8 +57,8 @@ class Workshop {
     Client& operator=(const Client&) = delete;
 
     void order(std::vector<Order> orders);
-    // So many bytes of answers have left.
-    void sent(std::size_t bytes);
+    // So many answers have left, of so many bytes.
+    void sent(int answers, std::size_t bytes);
     // Orders that were not begun are dropped, and nothing is delivered any more once this returns.
     void leave();
 
@@ -82,14 +82,19 @@ class Workshop {
   };
 
   void read_loop();
+  bool read_one(const ClientState& client, Order& order);
   void make_loop();
   bool has_orders() const CUTWATER_REQUIRES(mutex_);
+  bool has_room(const Client::State& client) const CUTWATER_REQUIRES(mutex_);
+  bool may_begin(const Client::State& client) const CUTWATER_REQUIRES(mutex_);
   bool take_order(ClientState& client, Order& order) CUTWATER_REQUIRES(mutex_);
+  bool take_another(Client::State& client, Order& order) CUTWATER_REQUIRES(mutex_);
   std::list<Job>::iterator best_job() CUTWATER_REQUIRES(mutex_);
   double floor_seconds() const CUTWATER_REQUIRES(mutex_);
   void offer(Job job);
   void answer(const ClientState& client, const Draft& draft);
-  void deliver(const ClientState& client, Answer answer);
+  std::size_t account(Client::State& client, Answer& answer) CUTWATER_REQUIRES(mutex_);
+  void deliver(Client::State& client, std::vector<Answer> answers);
   void charge(Client::State& client, double seconds) CUTWATER_REQUIRES(mutex_);
 
   const WorkshopOptions options_;
@@ -99,6 +104,7 @@ class Workshop {
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   std::vector<ClientState> clients_ CUTWATER_GUARDED_BY(mutex_);
   std::size_t next_client_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  double usual_read_ CUTWATER_GUARDED_BY(mutex_) = 1;  // seconds
   std::list<Job> jobs_ CUTWATER_GUARDED_BY(mutex_);
   WorkshopStats stats_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;

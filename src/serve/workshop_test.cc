@@ -67,9 +67,9 @@ class Door {
 class Mailbox {
  public:
   Workshop::Client::Deliver deliver() {
-    return [this](Answer answer) {
+    return [this](std::vector<Answer> answers) {
       const std::lock_guard lock(mutex_);
-      answers_.push_back(std::move(answer));
+      std::ranges::move(answers, std::back_inserter(answers_));
       changed_.notify_all();
     };
   }
@@ -168,7 +168,7 @@ TEST_F(WorkshopTest, AnswersEachOrderOnce) {
     if (!answer.form) continue;
     EXPECT_EQ(answer.way, 1u);
     EXPECT_EQ(answer.stored_bytes, kSampleBytes + 8);
-    EXPECT_LT(const_cast<Answer&>(answer).form.value()->size(), kSampleBytes / 2);
+    EXPECT_LT(const_cast<Answer&>(answer).form.value().size(), kSampleBytes / 2);
   }
   const WorkshopStats stats = shop.stats();
   EXPECT_EQ(stats.answers, 40);
@@ -266,12 +266,12 @@ TEST_F(WorkshopTest, NobodyFallsBelowTheFloor) {
   std::vector<char> order;
   std::mutex order_mutex;
   const auto note = [&](Mailbox& box, char who) {
-    return [&, who, deliver = box.deliver()](Answer answer) {
+    return [&, who, deliver = box.deliver()](std::vector<Answer> answers) {
       {
         const std::lock_guard lock(order_mutex);
-        order.push_back(who);
+        order.insert(order.end(), answers.size(), who);
       }
-      deliver(std::move(answer));
+      deliver(std::move(answers));
     };
   };
   WorkshopOptions how = options();
@@ -301,12 +301,12 @@ TEST_F(WorkshopTest, AClientThatTakesNothingIsReadNoFurther) {
   Workshop::Client client(shop, box.deliver());
   client.order(orders(plain(), 0, 10));
   for (std::size_t had = 1; had <= 3; ++had) {
-    const std::size_t bytes = box.wait_for(had)[had - 1].form.value()->size();
+    const std::size_t bytes = box.wait_for(had)[had - 1].form.value().size();
     EXPECT_EQ(shop.stats().bytes_held, bytes);
     serve_another(shop);
     serve_another(shop);
     EXPECT_EQ(box.size(), had) << "one sample at a time, whatever the limit";
-    client.sent(bytes);
+    client.sent(1, bytes);
   }
   client.leave();
   EXPECT_EQ(shop.stats().bytes_held, 0u);

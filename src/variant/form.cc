@@ -48,8 +48,14 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-std::uint64_t hash_of(std::span<const std::uint8_t> form) {
-  return XXH3_64bits(form.data() + kHashedFrom, form.size() - kHashedFrom);
+std::uint64_t hash_of(std::span<const std::uint8_t> head, std::span<const std::uint8_t> tail = {}) {
+  head = head.subspan(kHashedFrom);
+  if (tail.empty()) return XXH3_64bits(head.data(), head.size());
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  XXH3_64bits_update(&state, head.data(), head.size());
+  XXH3_64bits_update(&state, tail.data(), tail.size());
+  return XXH3_64bits_digest(&state);
 }
 
 // Reads plain values off the front.
@@ -116,13 +122,32 @@ FormWriter::FormWriter(const Sample& sample, const Codec& codec, Checksum checks
       else
         part.encoded.reset();
     }
+    if (!part.encoded && (!last_ || part.size > parts_[*last_].size)) last_ = i;
+  }
+  const auto place = [&at](Part& part) {
     part.offset = aligned(at);
     at = part.offset + part.size;
-  }
+  };
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (i != last_) place(parts_[i]);
+  if (last_) place(parts_[*last_]);
   size_ = at;
 }
 
+std::span<const std::uint8_t> FormWriter::tail() const {
+  if (!last_) return {};
+  return {sample_.fields[*last_].tensor.view().bytes(), parts_[*last_].size};
+}
+
+std::size_t FormWriter::head_size() const { return size_ - tail().size(); }
+
 void FormWriter::write(std::span<std::uint8_t> place) const {
+  write_head(place.first(head_size()));
+  const std::span<const std::uint8_t> rest = tail();
+  if (!rest.empty()) std::memcpy(place.data() + head_size(), rest.data(), rest.size());
+}
+
+void FormWriter::write_head(std::span<std::uint8_t> place) const {
   std::uint8_t* at = place.data();
   const auto put = [&at](const void* bytes, std::size_t count) {
     if (count > 0) std::memcpy(at, bytes, count);
@@ -150,16 +175,31 @@ void FormWriter::write(std::span<std::uint8_t> place) const {
     put(&record, sizeof record);
   }
   for (const Field& field : sample_.fields) put(field.name.data(), field.name.size());
+  const auto zeros_to = [&](std::size_t offset) {
+    std::uint8_t* const next = place.data() + offset;
+    std::memset(at, 0, static_cast<std::size_t>(next - at));
+    at = next;
+  };
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    std::uint8_t* const tensor = place.data() + parts_[i].offset;
-    std::memset(at, 0, static_cast<std::size_t>(tensor - at));
-    at = tensor;
+    if (i == last_) continue;
+    zeros_to(parts_[i].offset);
     const auto& encoded = parts_[i].encoded;
     put(encoded ? encoded->data() : sample_.fields[i].tensor.view().bytes(), parts_[i].size);
   }
+  zeros_to(place.size());
   if (checksum_ == Checksum::kNone) return;
-  head.checksum = hash_of(place);
+  head.checksum = hash_of(place, tail());
   std::memcpy(place.data(), &head, sizeof head);
+}
+
+SharedBytes shared_form(std::shared_ptr<const Sample> sample, const Codec& codec,
+                        Checksum checksum, BufferPool& pool) {
+  const FormWriter writer(*sample, codec, checksum);
+  Buffer head = pool.allocate(writer.head_size());
+  writer.write_head(head.span());
+  const std::array runs{head.view(), writer.tail()};
+  using Held = std::pair<std::shared_ptr<const Sample>, Buffer>;
+  return {runs, std::make_shared<const Held>(std::move(sample), std::move(head))};
 }
 
 Sample read_form(const FormSource& from, SampleId id, Cut cut) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "core/shared_bytes.h"
 #include "cutwater/sample.h"
 #include "cutwater/variant.h"
 
@@ -29,6 +30,13 @@ class FormWriter {
   // REQUIRES: place.size() == size().
   void write(std::span<std::uint8_t> place) const;
 
+  // All but the largest tensor that is not encoded, which stands last: its bytes are where they
+  // were.
+  std::size_t head_size() const;
+  std::span<const std::uint8_t> tail() const;
+  // REQUIRES: place.size() == head_size().
+  void write_head(std::span<std::uint8_t> place) const;
+
  private:
   struct Part {
     std::optional<std::vector<std::uint8_t>> encoded;  // nothing: the tensor's own bytes
@@ -38,9 +46,14 @@ class FormWriter {
   const Sample& sample_;
   const Codec codec_;
   const Checksum checksum_;
-  std::vector<Part> parts_;  // one per field
+  std::vector<Part> parts_;          // one per field
+  std::optional<std::size_t> last_;  // of them: the tail
   std::size_t size_ = 0;
 };
+
+// A sample as a form, with the sample's own bytes in it as far as they need no copy.
+SharedBytes shared_form(std::shared_ptr<const Sample> sample, const Codec& codec,
+                        Checksum checksum, BufferPool& pool);
 
 struct FormSource {
   std::span<const std::uint8_t> bytes;  // aligned to 64

@@ -80,6 +80,23 @@ TEST_F(FormTest, ComesBackInEveryCodec) {
   expect_same(read(form_of(Sample{7, 3, {}}, {}).view()), Sample{7, 3, {}});
 }
 
+TEST_F(FormTest, IsTheSameInOnePieceAndInTwo) {
+  for (const char* name : {"none", "lz4", "delta-zstd:1"})
+    for (const Checksum checksum : {Checksum::kNone, Checksum::kXxh3}) {
+      const auto its_sample = std::make_shared<Sample>(sample_of(5, 2));
+      const Codec codec = codec_named(name);
+      const Buffer whole = form_of(*its_sample, codec, checksum);
+      const SharedBytes shared = shared_form(its_sample, codec, checksum, *pool);
+      Buffer together(shared.size());
+      shared.copy_to(together.span());
+      EXPECT_TRUE(std::ranges::equal(together.view(), whole.view())) << name;
+      if (!codec.is_none()) continue;
+      const Tensor& largest = its_sample->fields[0].tensor;
+      EXPECT_EQ(shared.runs[1].data(), largest.view().bytes()) << "not copied";
+      EXPECT_EQ(shared.runs[1].size(), largest.spec().bytes());
+    }
+}
+
 TEST_F(FormTest, RawTensorsAreLent) {
   const Buffer bytes = form_of(sample, {});
   const auto hold = std::make_shared<int>(1);

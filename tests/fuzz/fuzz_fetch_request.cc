@@ -103,10 +103,16 @@ void check_messages(Input input) {
     if (wire::parse(buffer_of(input), describe)) (void)data_sets().describe(describe);
   });
   const auto pool = BufferPool::create(1 << 20);
-  auto reply = wire::parse_reply(buffer_of(input), [&](std::size_t size) {
+  const auto allocate = [&](std::size_t size) {
     require(size <= input.size(), "no more is asked for than has come");
     return pool->allocate(size);
-  });
+  };
+  std::size_t taken = 0;
+  const bool all = wire::parse_replies(
+      buffer_of(input), allocate,
+      [&](const wire::ReceivedReply&, std::size_t bytes) { taken += bytes; });
+  require(taken <= input.size() && (!all || taken == input.size()), "bytes are taken once");
+  auto reply = wire::parse_reply(buffer_of(input), allocate);
   if (!reply) return;
   (void)wire::from_message(reply->reply.failure(), 1);
   const auto form = std::make_shared<Buffer>(std::move(reply->form));
@@ -128,13 +134,23 @@ void check_reply(Input input) {
   reply.clear_check();
   const auto form = std::make_shared<Buffer>(input.size() + 1);
   std::copy(input.begin(), input.end(), form->data());
-  const grpc::ByteBuffer sent = wire::reply_bytes(reply, form);
+  const SharedBytes shared{{form->view()}, form};
+  const grpc::ByteBuffer sent = wire::reply_bytes(reply, shared);
   const auto allocate = [](std::size_t size) { return Buffer(size); };
   const auto back = wire::parse_reply(sent, allocate);
+  wire::ReplyGroup group;
+  group.add(reply, shared);
+  group.add(reply, shared);
   if (sent.Length() - form->size() > wire::kMostRequestBytes) return;
   require(back && back->reply.SerializeAsString() == reply.SerializeAsString() &&
               std::ranges::equal(back->form.view(), form->view()),
           "a reply comes as it was sent");
+  int in_group = 0;
+  const auto count = [&](const wire::ReceivedReply& one, std::size_t) {
+    in_group += std::ranges::equal(one.form.view(), form->view()) ? 1 : 0;
+  };
+  require(wire::parse_replies(group.message(), allocate, count) && in_group == 2,
+          "a group comes as it was sent");
   grpc::Slice slice;
   require(sent.DumpToSingleSlice(&slice).ok(), "bytes are bytes");
   std::vector<std::uint8_t> bytes(slice.begin(), slice.end());
