@@ -4,26 +4,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
-from rows import ROOT
-from sophon_net import Refused
-from sophon_setup import Setup, verdict
+from sophon_net import call
+from sophon_setup import Setup, build_stage, verdict
 
 WANTED_S = 1.0
 
 
 def measure(_: Setup) -> dict[str, Any]:
-    for words in (
-        ["cmake", "--preset", "release", "-DCUTWATER_STAGES=ON"],
-        ["cmake", "--build", "--preset", "release", "--target", "bench_offload"],
-        [str(ROOT / "build/release/bin/bench_offload")],
-    ):
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-        if done.returncode:
-            raise Refused(f"{' '.join(words)}: {(done.stderr or done.stdout).strip()[-300:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(call(build_stage("offload")))
     return found
 
 

@@ -18,6 +18,13 @@ def verdict(held: bool) -> str:
     return "holds" if held else "FALLS SHORT"
 
 
+def build_stage(name: str) -> str:
+    """The program of bench/stages/NAME.cc."""
+    call("cmake", "--preset", "release", "-DCUTWATER_STAGES=ON", "-S", ROOT)
+    call("cmake", "--build", ROOT / "build/release", "--target", f"bench_{name}")
+    return str(ROOT / f"build/release/bin/bench_{name}")
+
+
 class Setup:
     def __init__(self, options: Any, scratch: pathlib.Path, network: Network) -> None:
         self.network, self.scratch = network, scratch

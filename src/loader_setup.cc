@@ -67,8 +67,8 @@ ExecutorOptions resolve(const What& what, const HowFast& how) {
   if (options.memory_limit < kLeast)
     refuse("memory_limit must be at least 1 MiB, got " + std::to_string(options.memory_limit) +
            " bytes");
-  options.reads_in_flight = how.reads_in_flight.value_or(what.source->far_away() ? kFarReadsInFlight
-                                                                                  : kReadsInFlight);
+  options.reads_in_flight =
+      how.reads_in_flight.value_or(what.source->far_away() ? kFarReadsInFlight : kReadsInFlight);
   if (what.source->stored_bytes() == nullptr && !what.source->far_away())
     options.reads_in_flight = 0;
   options.policy = how.policy;

@@ -33,9 +33,6 @@ inline constexpr int kMostWays = 64;       // in one Begin
 inline constexpr int kMostListed = 16384;  // samples in one Listing
 inline constexpr std::size_t kMostRequestBytes = 1 << 20;
 inline constexpr std::size_t kMostReplyBytes = std::size_t{1} << 30;
-// A message takes no further answer beyond so much: on a slow wire none of them should wait long
-// for the others.
-inline constexpr std::size_t kReplyGroupBytes = std::size_t{512} << 10;
 
 // REQUIRES: `check`, which they end with, is not set.
 grpc::ByteBuffer bytes_of(const google::protobuf::MessageLite& message);
@@ -49,7 +46,7 @@ grpc::ByteBuffer reply_bytes(pb::Reply& reply, const SharedBytes& form);
 // Several answers on their way into one message.
 class ReplyGroup {
  public:
-  // REQUIRES: empty(), or bytes() < kReplyGroupBytes. The form as for reply_bytes().
+  // The form as for reply_bytes().
   void add(pb::Reply& reply, const SharedBytes& form);
   bool empty() const { return slices_.empty(); }
   std::size_t bytes() const { return bytes_; }

@@ -173,12 +173,12 @@ std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   return first_of(arrived_);
 }
 
-// What comes from afar is asked for in groups: whenever a quarter of it has been used up.
+// What comes from afar is asked for in groups: whenever half of it has been used up.
 bool Executor::enough_out() {
   const int out = reads_out(), most = options_.reads_in_flight;
   if (out >= most)
     asked_enough_ = true;
-  else if (!fetcher_ || out <= most - most / 4)
+  else if (!fetcher_ || out <= most / 2)
     asked_enough_ = false;
   return out > 0 && asked_enough_;
 }

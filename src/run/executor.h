@@ -280,7 +280,7 @@ class Executor {
   bool ring_tried_ CUTWATER_GUARDED_BY(mutex_) = false;
   std::uint64_t last_token_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, Task> in_flight_ CUTWATER_GUARDED_BY(mutex_);  // in the ring, by token
-  std::list<Task> arrived_ CUTWATER_GUARDED_BY(mutex_);   // that a thread can go on with
+  std::list<Task> arrived_ CUTWATER_GUARDED_BY(mutex_);  // that a thread can go on with
   bool asked_enough_ CUTWATER_GUARDED_BY(mutex_) = false;
   std::list<Task> deferred_ CUTWATER_GUARDED_BY(mutex_);  // that found no memory for their bytes
   std::thread reaper_;

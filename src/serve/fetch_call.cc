@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/fetch_call.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,8 @@ static pb::Reply message_of(const Answer& answer, double queued_s) {
 FetchCall::FetchCall(Service& service, grpc::GenericCallbackServerContext& context)
     : service_(service),
       context_(context),
-      client_(service.shop_,
-              [this](std::vector<Answer> answers) { deliver(std::move(answers)); }) {}
+      client_(service.shop_, [this](std::vector<Answer> answers) { deliver(std::move(answers)); }) {
+}
 
 void FetchCall::start() {
   MutexLock lock(mutex_);
@@ -100,17 +101,24 @@ void FetchCall::deliver(std::vector<Answer> answers) {
   write_next();
 }
 
+// Messages cost more than what they carry, yet on a slow wire nothing should wait long for what
+// comes with it.
+std::size_t FetchCall::most_in_message() const {
+  constexpr double kLeast = 256 << 10, kMost = 4 << 20, kSeconds = 5e-3;
+  return static_cast<std::size_t>(std::clamp(wire_rate_ * kSeconds, kLeast, kMost));
+}
+
 // All that waits, as far as one message takes it.
 void FetchCall::write_next() {
   if (writing_ || status_ || out_.empty()) return;
   since_ = Clock::now();
+  const std::size_t most = most_in_message();
   wire::ReplyGroup group;
-  for (; !out_.empty() && group.bytes() < wire::kReplyGroupBytes; out_.pop_front()) {
+  for (; !out_.empty() && group.bytes() < most; out_.pop_front()) {
     Waiting& next = out_.front();
     const std::chrono::duration<double> queued = since_ - next.since;
     pb::Reply reply = message_of(next.answer, queued.count());
-    const SharedBytes form =
-        next.answer.form ? std::move(next.answer.form).value() : SharedBytes();
+    const SharedBytes form = next.answer.form ? std::move(next.answer.form).value() : SharedBytes();
     writing_bytes_ += form.size();
     ++writing_answers_;
     group.add(reply, form);
@@ -126,10 +134,11 @@ void FetchCall::OnWriteDone(bool ok) {
   {
     MutexLock lock(mutex_);
     writing_ = false;
-    since_ = Clock::now();
-    response_.Clear();
     answers = std::exchange(writing_answers_, 0);
     bytes = std::exchange(writing_bytes_, 0);
+    const std::chrono::duration<double> taken = Clock::now() - std::exchange(since_, Clock::now());
+    wire_rate_ += 0.2 * (static_cast<double>(bytes) / std::max(taken.count(), 1e-6) - wire_rate_);
+    response_.Clear();
     ordered_ -= answers;
     if (!ok) {
       end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection was lost"));

@@ -41,6 +41,7 @@ class FetchCall final : public grpc::ServerGenericBidiReactor {
   // Throws Error.
   void take(const wire::pb::FetchRequest& request);
   void deliver(std::vector<Answer> answers);
+  std::size_t most_in_message() const CUTWATER_REQUIRES(mutex_);
   void write_next() CUTWATER_REQUIRES(mutex_);
   void read_on() CUTWATER_REQUIRES(mutex_);
   void end(grpc::Status status) CUTWATER_REQUIRES(mutex_);
@@ -56,6 +57,7 @@ class FetchCall final : public grpc::ServerGenericBidiReactor {
   int ordered_ CUTWATER_GUARDED_BY(mutex_) = 0;  // and not yet sent
   int writing_answers_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::size_t writing_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  double wire_rate_ CUTWATER_GUARDED_BY(mutex_) = 0;  // bytes a second that it has taken of late
   bool begun_ CUTWATER_GUARDED_BY(mutex_) = false;
   bool reading_ CUTWATER_GUARDED_BY(mutex_) = false;
   bool writing_ CUTWATER_GUARDED_BY(mutex_) = false;

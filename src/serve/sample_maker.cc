@@ -68,9 +68,10 @@ Answer SampleMaker::finish(const Draft& draft) const {
   answer.ran_less = draft.ran_less;
   try {
     answer.path = stream.source->path(draft.order.id);
-    const double start = thread_seconds();
     std::optional<Form> form;
+    answer.seconds = draft.seconds;
     if (draft.way > 0) {
+      const double start = thread_seconds();
       const Way& way = stream.book->ways()[draft.way];
       form = cached(draft, way);
       if (!form) {
@@ -82,6 +83,7 @@ Answer SampleMaker::finish(const Draft& draft) const {
           cache(draft, way, *form, spent);
         }
       }
+      answer.seconds += thread_seconds() - start;
     }
     const bool smaller = form && static_cast<double>(form->size()) < answer.stored_bytes;
     if (form && (smaller || stream.always)) {
@@ -90,7 +92,6 @@ Answer SampleMaker::finish(const Draft& draft) const {
     } else {
       answer.form = write(draft.stored, {});
     }
-    answer.seconds = draft.seconds + thread_seconds() - start;
     answer.offers = draft.offers;
   } catch (...) {
     answer.form = caught(draft.order.id, "serve");

@@ -18,8 +18,8 @@ constexpr double kRemembered = 2;  // seconds, to one part in e
 
 // What goes as it is stored waits for more of the kind until it is so much, or so old: several
 // answers cost whoever sends them, and whoever gets them, little more than one.
-constexpr std::size_t kGroupBytes = std::size_t{512} << 10;
-constexpr double kGroupSeconds = 1e-3;
+constexpr std::size_t kGroupBytes = std::size_t{4} << 20;
+constexpr double kGroupSeconds = 2e-3;
 
 // A reader whose reads take no longer has done with what waits before another would be awake.
 constexpr double kQuickRead = 200e-6;  // seconds
@@ -165,8 +165,12 @@ void Workshop::read_loop() {
       wake_another = usual_read_ > kQuickRead && has_orders();
     }
     if (wake_another) orders_changed_.notify_one();
+    const double start = thread_seconds();
     while (read_one(client, order)) {
     }
+    const double spent = thread_seconds() - start;
+    MutexLock lock(mutex_);
+    stats_.reader_seconds += spent;
   }
 }
 
@@ -175,9 +179,9 @@ void Workshop::read_loop() {
 // keeps no answer back.
 bool Workshop::read_one(const ClientState& client, Order& order) {
   const std::uint64_t token = order.token;
-  const double start = thread_seconds(), begun = now();
+  const double begun = now();
   Result<Draft> draft = maker_.begin(std::move(order), options_.makers > 0);
-  const double spent = thread_seconds() - start, taken = now() - begun;
+  const double taken = now() - begun;
   const bool has_work = draft && draft.value().has_work();
   Answer answer;
   if (has_work) {
@@ -191,7 +195,6 @@ bool Workshop::read_one(const ClientState& client, Order& order) {
   std::vector<Answer> group;
   {
     MutexLock lock(mutex_);
-    stats_.reader_seconds += spent;
     usual_read_ += 0.1 * (taken - usual_read_);
     Client::State& its = *client;
     if (!has_work) {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "variant/form.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <array>
 #include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "core/xxh3.h"
 #include "cutwater/error.h"
 
 namespace cutwater {
@@ -49,13 +47,7 @@ constexpr std::size_t aligned(std::size_t bytes) {
 }
 
 std::uint64_t hash_of(std::span<const std::uint8_t> head, std::span<const std::uint8_t> tail = {}) {
-  head = head.subspan(kHashedFrom);
-  if (tail.empty()) return XXH3_64bits(head.data(), head.size());
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  XXH3_64bits_update(&state, head.data(), head.size());
-  XXH3_64bits_update(&state, tail.data(), tail.size());
-  return XXH3_64bits_digest(&state);
+  return xxh3(head.subspan(kHashedFrom), tail);
 }
 
 // Reads plain values off the front.
@@ -192,8 +184,8 @@ void FormWriter::write_head(std::span<std::uint8_t> place) const {
   std::memcpy(place.data(), &head, sizeof head);
 }
 
-SharedBytes shared_form(std::shared_ptr<const Sample> sample, const Codec& codec,
-                        Checksum checksum, BufferPool& pool) {
+SharedBytes shared_form(std::shared_ptr<const Sample> sample, const Codec& codec, Checksum checksum,
+                        BufferPool& pool) {
   const FormWriter writer(*sample, codec, checksum);
   Buffer head = pool.allocate(writer.head_size());
   writer.write_head(head.span());

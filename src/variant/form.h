@@ -52,8 +52,8 @@ class FormWriter {
 };
 
 // A sample as a form, with the sample's own bytes in it as far as they need no copy.
-SharedBytes shared_form(std::shared_ptr<const Sample> sample, const Codec& codec,
-                        Checksum checksum, BufferPool& pool);
+SharedBytes shared_form(std::shared_ptr<const Sample> sample, const Codec& codec, Checksum checksum,
+                        BufferPool& pool);
 
 struct FormSource {
   std::span<const std::uint8_t> bytes;  // aligned to 64

@@ -108,9 +108,9 @@ void check_messages(Input input) {
     return pool->allocate(size);
   };
   std::size_t taken = 0;
-  const bool all = wire::parse_replies(
-      buffer_of(input), allocate,
-      [&](const wire::ReceivedReply&, std::size_t bytes) { taken += bytes; });
+  const bool all =
+      wire::parse_replies(buffer_of(input), allocate,
+                          [&](const wire::ReceivedReply&, std::size_t bytes) { taken += bytes; });
   require(taken <= input.size() && (!all || taken == input.size()), "bytes are taken once");
   auto reply = wire::parse_reply(buffer_of(input), allocate);
   if (!reply) return;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/image/jpeg_baseline.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 
+#include "core/xxh3.h"
 #include "ops/image/coefficients.h"
 #include "ops/image/entropy_index.h"
 
@@ -106,7 +105,7 @@ class LearningIndex {
   LearningIndex(Bytes file, const Workspace& work, Hint* hint)
       : hint_(work.scan.restart_interval == 0 ? hint : nullptr), index_(work.scan.geometry) {
     if (hint_ == nullptr) return;
-    content_ = XXH3_64bits(file.data(), file.size());
+    content_ = xxh3(file);
     if (!hint_->known.empty()) index_.decode(hint_->known, content_, work.bits.segments.back());
     known_rows_ = index_.rows();
   }
