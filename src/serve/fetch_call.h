@@ -16,16 +16,13 @@
 
 namespace cutwater::serve {
 
-// Lives until gRPC is done with it: the service holds it.
-class FetchCall final : public grpc::ServerGenericBidiReactor {
+class FetchCall final : public Call {
  public:
-  using Clock = std::chrono::steady_clock;
-
   FetchCall(Service& service, grpc::GenericCallbackServerContext& context);
 
   void start();  // once the service holds it
-  void drain();
-  void end_if_idle(Clock::time_point now);
+  void drain() override;
+  void end_if_idle(Clock::time_point now) override;
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

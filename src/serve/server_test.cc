@@ -331,6 +331,16 @@ TEST_F(SlowClients, WhoOpensAStreamMustBeginIt) {
   EXPECT_THAT(call.finish(), Says(StatusCode::DEADLINE_EXCEEDED, "must begin"));
 }
 
+TEST_F(SlowClients, WhoOpensACallMustAskForSomething) {
+  const RunningServer server(hurried(RunningServer::serving(std::make_shared<MemorySource>(3))));
+  for (const char* method : {wire::kDescribe, wire::kList, wire::kRead}) {
+    RawCall call(server.address(), method);
+    EXPECT_TRUE(serves(server));
+    EXPECT_FALSE(call.read());
+    EXPECT_EQ(call.finish().error_code(), StatusCode::CANCELLED) << method;
+  }
+}
+
 TEST_F(SlowClients, WhoTakesNothingIsGone) {
   constexpr std::int64_t kMany = 100;
   const auto source = std::make_shared<MemorySource>(kMany, 1 << 20);

@@ -3,9 +3,11 @@
 
 #include <openssl/crypto.h>
 
-#include <functional>
+#include <atomic>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "core/caught.h"
 #include "serve/fetch_call.h"
@@ -24,58 +26,88 @@ class Refusal final : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 };
 
-// One request, one answer, made on the spot.
-class ShortCall final : public grpc::ServerGenericBidiReactor {
+}  // namespace
+
+// One request, one answer.
+class ShortCall : public Call {
  public:
-  using Answering = std::function<grpc::ByteBuffer(const grpc::ByteBuffer& request)>;
-  explicit ShortCall(Answering answering) : answering_(std::move(answering)) {
-    StartRead(&request_);
-  }
+  ShortCall(Service& service, grpc::GenericCallbackServerContext& context)
+      : service_(service), context_(context) {}
+
+  void start() { StartRead(&request_); }
 
   void OnReadDone(bool ok) override {
+    since_ = Clock::now();
+    asked_ = true;
     try {
       if (!ok || request_.Length() > wire::kMostRequestBytes)
         throw Error(Code::kUnavailable, wire::kDamaged);
-      response_ = answering_(request_);
+      answer(request_);
     } catch (...) {
       Finish(status_of(caught(-1, "serve")));
-      return;
     }
+  }
+  void OnDone() override { service_.leave(this); }  // destroys this
+
+  void end_if_idle(Clock::time_point now) override {
+    const double idle = std::chrono::duration<double>(now - since_.load()).count();
+    const ServiceOptions& options = service_.options_;
+    if (idle > (asked_ ? options.taken_within_s : options.begin_within_s)) context_.TryCancel();
+  }
+
+ protected:
+  // Once, now or later, by send(). Throws Error.
+  virtual void answer(const grpc::ByteBuffer& request) = 0;
+  void send(grpc::ByteBuffer response) {
+    response_ = std::move(response);
     StartWriteAndFinish(&response_, {}, Status::OK);
   }
-  void OnDone() override { delete this; }
 
  private:
-  const Answering answering_;
+  Service& service_;
+  grpc::GenericCallbackServerContext& context_;
   grpc::ByteBuffer request_, response_;
+  std::atomic<Clock::time_point> since_ = Clock::now();  // of the last sign of life
+  std::atomic<bool> asked_ = false;
+};
+
+namespace {
+
+// Answered on the spot.
+template <class Request, class Answering>
+class QuickCall final : public ShortCall {
+ public:
+  QuickCall(Service& service, grpc::GenericCallbackServerContext& context, Answering answering)
+      : ShortCall(service, context), answering_(std::move(answering)) {}
+
+ private:
+  void answer(const grpc::ByteBuffer& bytes) override {
+    Request request;
+    if (!wire::parse(bytes, request)) throw Error(Code::kUnavailable, wire::kDamaged);
+    send(wire::bytes_of(answering_(request)));
+  }
+
+  const Answering answering_;
 };
 
 // One sample as it is stored.
-class ReadCall final : public grpc::ServerGenericBidiReactor {
+class ReadCall final : public ShortCall {
  public:
-  ReadCall(DataSets& data, Workshop& shop) : data_(data), shop_(shop) { StartRead(&request_); }
-
-  void OnReadDone(bool ok) override {
-    try {
-      pb::ReadRequest request;
-      if (!ok || request_.Length() > wire::kMostRequestBytes || !wire::parse(request_, request))
-        throw Error(Code::kUnavailable, wire::kDamaged);
-      const std::shared_ptr<const Stream> stream = data_.plain(request.name());
-      DataSets::check_id(*stream, request.id());
-      // Whoever asks for nothing is no client: others share the workshop among them.
-      client_.emplace(shop_,
-                      [this](std::vector<Answer> answers) { deliver(std::move(answers.front())); });
-      client_->order({{0, request.id(), 0, 0, stream, true}});
-    } catch (...) {
-      Finish(status_of(caught(-1, "serve")));
-    }
-  }
-  void OnDone() override {
-    client_.reset();
-    delete this;
-  }
+  ReadCall(Service& service, grpc::GenericCallbackServerContext& context, DataSets& data,
+           Workshop& shop)
+      : ShortCall(service, context), data_(data), shop_(shop) {}
 
  private:
+  void answer(const grpc::ByteBuffer& bytes) override {
+    pb::ReadRequest request;
+    if (!wire::parse(bytes, request)) throw Error(Code::kUnavailable, wire::kDamaged);
+    const std::shared_ptr<const Stream> stream = data_.plain(request.name());
+    DataSets::check_id(*stream, request.id());
+    // Whoever asks for nothing is no client: others share the workshop among them.
+    client_.emplace(shop_,
+                    [this](std::vector<Answer> answers) { deliver(std::move(answers.front())); });
+    client_->order({{0, request.id(), 0, 0, stream, true}});
+  }
   void deliver(Answer answer) {
     pb::Reply reply;
     SharedBytes form;
@@ -83,25 +115,13 @@ class ReadCall final : public grpc::ServerGenericBidiReactor {
       form = std::move(answer.form).value();
     else
       *reply.mutable_failure() = wire::to_message(answer.form.failure());
-    response_ = wire::reply_bytes(reply, form);
-    StartWriteAndFinish(&response_, {}, Status::OK);
+    send(wire::reply_bytes(reply, form));
   }
 
   DataSets& data_;
   Workshop& shop_;
-  grpc::ByteBuffer request_, response_;
-  std::optional<Workshop::Client> client_;
+  std::optional<Workshop::Client> client_;  // last: nothing is delivered once it is gone
 };
-
-template <class Request, class Answering>
-grpc::ServerGenericBidiReactor* short_call(Answering answering) {
-  auto call = std::make_unique<ShortCall>([answering](const grpc::ByteBuffer& bytes) {
-    Request request;
-    if (!wire::parse(bytes, request)) throw Error(Code::kUnavailable, wire::kDamaged);
-    return wire::bytes_of(answering(request));
-  });
-  return call.release();
-}
 
 }  // namespace
 
@@ -143,31 +163,36 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(
   };
   if (const Status status = check(*context); !status.ok()) return refuse(status);
   const std::string& method = context->method();
+  const auto quick = [&]<class Request>(auto answering, std::type_identity<Request>) {
+    return enter<QuickCall<Request, decltype(answering)>>(*this, *context, answering);
+  };
   if (method == wire::kDescribe)
-    return short_call<pb::DescribeRequest>(
-        [this](const auto& request) { return data_.describe(request); });
+    return quick([this](const auto& request) { return data_.describe(request); },
+                 std::type_identity<pb::DescribeRequest>());
   if (method == wire::kList)
-    return short_call<pb::ListRequest>([this](const auto& request) { return data_.list(request); });
-  if (method == wire::kRead) return std::make_unique<ReadCall>(data_, shop_).release();
-  if (method != wire::kFetch)
-    return refuse({StatusCode::UNIMPLEMENTED, "there is no method " + method});
+    return quick([this](const auto& request) { return data_.list(request); },
+                 std::type_identity<pb::ListRequest>());
+  if (method == wire::kRead) return enter<ReadCall>(*this, *context, data_, shop_);
+  if (method == wire::kFetch) return enter<FetchCall>(*this, *context);
+  return refuse({StatusCode::UNIMPLEMENTED, "there is no method " + method});
+}
 
-  auto call = std::make_shared<FetchCall>(*this, *context);
-  enter(call);
+template <class Kind, class... Arguments>
+Kind* Service::enter(Arguments&&... arguments) {
+  const auto call = std::make_shared<Kind>(std::forward<Arguments>(arguments)...);
+  {
+    MutexLock lock(mutex_);
+    if (draining_) call->drain();
+    calls_.insert(call);
+  }
   call->start();
   return call.get();
 }
 
-void Service::enter(std::shared_ptr<FetchCall> call) {
+void Service::leave(const Call* call) {
+  std::shared_ptr<Call> last;  // destroyed without the lock
   MutexLock lock(mutex_);
-  if (draining_) call->drain();
-  calls_.insert(std::move(call));
-}
-
-void Service::leave(const FetchCall* call) {
-  std::shared_ptr<FetchCall> last;  // destroyed without the lock
-  MutexLock lock(mutex_);
-  const auto found = std::ranges::find(calls_, call, &std::shared_ptr<FetchCall>::get);
+  const auto found = std::ranges::find(calls_, call, &std::shared_ptr<Call>::get);
   if (found == calls_.end()) return;
   last = *found;
   calls_.erase(found);
@@ -176,12 +201,12 @@ void Service::leave(const FetchCall* call) {
 void Service::drain() {
   MutexLock lock(mutex_);
   draining_ = true;
-  for (const std::shared_ptr<FetchCall>& call : calls_) call->drain();
+  for (const std::shared_ptr<Call>& call : calls_) call->drain();
 }
 
 void Service::end_idle_calls() {
   MutexLock lock(mutex_);
-  for (const std::shared_ptr<FetchCall>& call : calls_) call->end_if_idle(FetchCall::Clock::now());
+  for (const std::shared_ptr<Call>& call : calls_) call->end_if_idle(Call::Clock::now());
 }
 
 }  // namespace cutwater::serve

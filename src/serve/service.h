@@ -5,6 +5,7 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,12 +16,19 @@
 
 namespace cutwater::serve {
 
-class FetchCall;
+// A call that goes on until gRPC is done with it. The service holds it so long.
+class Call : public grpc::ServerGenericBidiReactor {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  virtual void drain() {}  // ends when what was ordered is sent
+  virtual void end_if_idle(Clock::time_point now) = 0;
+};
 
 struct ServiceOptions {
   std::string token;            // that clients must show; empty: none
   int in_flight = 256;          // samples that a client may have ordered and not yet got
-  double begin_within_s = 10;   // a Fetch that has not begun by then is ended
+  double begin_within_s = 10;   // a call that has asked for nothing by then is ended
   double taken_within_s = 120;  // a client that takes no answer for so long is gone
 };
 
@@ -39,15 +47,17 @@ class Service final : public grpc::CallbackGenericService {
 
  private:
   friend class FetchCall;
-  void enter(std::shared_ptr<FetchCall> call);
-  void leave(const FetchCall* call);
+  friend class ShortCall;
+  template <class Kind, class... Arguments>
+  Kind* enter(Arguments&&... arguments);
+  void leave(const Call* call);  // which is no more then
   grpc::Status check(const grpc::GenericCallbackServerContext& context) const;
 
   DataSets& data_;
   Workshop& shop_;
   const ServiceOptions options_;
   Mutex mutex_;
-  std::set<std::shared_ptr<FetchCall>> calls_ CUTWATER_GUARDED_BY(mutex_);
+  std::set<std::shared_ptr<Call>> calls_ CUTWATER_GUARDED_BY(mutex_);
   bool draining_ CUTWATER_GUARDED_BY(mutex_) = false;
 };
 

@@ -81,11 +81,12 @@ Workshop::Client::Client(Workshop& shop, Deliver deliver)
 Workshop::Client::~Client() { leave(); }
 
 void Workshop::Client::order(std::vector<Order> orders) {
+  Workshop& shop = shop_;  // whoever is served at once may be gone with this
   {
-    MutexLock lock(shop_.mutex_);
+    MutexLock lock(shop.mutex_);
     for (Order& one : orders) state_->waiting.push_back(std::move(one));
   }
-  shop_.orders_changed_.notify_one();
+  shop.orders_changed_.notify_one();
 }
 
 void Workshop::Client::sent(int answers, std::size_t bytes) {
