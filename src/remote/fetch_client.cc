@@ -55,6 +55,7 @@ FetchClient::FetchClient(Url url, const RemoteOptions& options, const wire::pb::
     servers_.back().address = address;
   }
   MutexLock lock(mutex_);
+  way_work_.resize(steering_.ways().variants.size());
   report_.policy = job.policy;
   report_.decision = steering_.decision();
   for (const OffloadVariant& variant : steering_.ways().variants)
@@ -110,6 +111,11 @@ std::size_t FetchClient::usual_bytes() const {
 void FetchClient::note(const Progress& progress) {
   MutexLock lock(mutex_);
   progress_ = progress;
+}
+
+void FetchClient::took(std::size_t way, std::size_t bytes, double seconds) {
+  MutexLock lock(mutex_);
+  if (way < way_work_.size()) way_work_[way].add(static_cast<double>(bytes), seconds);
 }
 
 FetchReport FetchClient::report() const {
@@ -212,7 +218,7 @@ void FetchClient::take_new() {
     asked_.emplace(asked.token, std::move(asked));
   }
   new_.clear();
-  steering_.note(progress_);
+  steering_.note(progress_, way_work_);
 }
 
 void FetchClient::connect(Time now) {
@@ -288,7 +294,7 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   asked.at.erase(server_number(server));
   const auto& variants = steering_.ways().variants;
 
-  Fetched fetched{reply.token(), std::nullopt, bytes, reply.path()};
+  Fetched fetched{reply.token(), std::nullopt, bytes, reply.path(), reply.way()};
   if (reply.has_failure()) {
     fetched.sample = wire::from_message(reply.failure(), asked.id);
   } else {
@@ -396,6 +402,7 @@ void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& b
   const double within_s = kAtServer * steering_.pace_s() * static_cast<double>(asked_.size());
   wire::pb::FetchRequest request;
   if (!std::exchange(server.begun, true)) *request.mutable_begin() = begin_;
+  for (const double worth : steering_.worth()) request.add_worth(static_cast<float>(worth));
   for (Asked* const asked : batch) {
     wire::pb::Wanted* const wanted = request.add_wanted();
     wanted->set_token(asked->token);

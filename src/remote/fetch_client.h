@@ -40,6 +40,7 @@ class FetchClient final : public Fetcher {
   void close() override;
   std::size_t usual_bytes() const override;
   void note(const Progress& progress) override;
+  void took(std::size_t way, std::size_t bytes, double seconds) override;
   FetchReport report() const override;
 
  private:
@@ -123,6 +124,7 @@ class FetchClient final : public Fetcher {
   bool alarm_set_ CUTWATER_GUARDED_BY(mutex_) = false;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   Progress progress_ CUTWATER_GUARDED_BY(mutex_);
+  std::vector<WayWork> way_work_ CUTWATER_GUARDED_BY(mutex_);  // of the trainer, by way
   FetchReport report_ CUTWATER_GUARDED_BY(mutex_);
   double usual_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::thread thread_ CUTWATER_GUARDED_BY(mutex_);

@@ -14,15 +14,16 @@ namespace cutwater::remote {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::size_t kRemembered = 1024;  // samples that a decision is made from
-constexpr std::int64_t kFirst = 24;        // samples before the first decision…
-constexpr std::int64_t kBetween = 128;     // …and between later ones, at most
+constexpr std::size_t kRemembered = 512;  // samples that a decision is made from
+constexpr std::int64_t kFirst = 24;       // samples before the first decision…
+constexpr std::int64_t kBetween = 192;    // …and between later ones, at most
+constexpr double kTried = 4;  // samples that came in a way, before it is known what they take here
 // An answer that waited longer than this for the wire shows that the wire was busy.
 constexpr double kBacklogged = 2e-3;
 // What a link is taken for that was never seen busy: none that bounds a job, so that bytes are
 // saved as far as the server's spare time goes, and no further.
 constexpr double kFastLink = 1e11;
-// Of the last so many decisions, what the fastest saw of the trainer counts: who has to share its
+// Of the last so many decisions, what the fastest saw of the consumer counts: who has to share its
 // cores, perhaps with the server, looks slower than it is, and would ask for the more work there.
 constexpr std::size_t kPaces = 8;
 // Of the server's threads: with all of it, what saves least would wait for ever.
@@ -145,61 +146,81 @@ std::optional<double> Steering::link_rate() const {
   return backlogged_bytes_ / backlogged_s_;
 }
 
-// How fast trainer and consumer have been since the last decision.
+// How fast the consumer has been since the last decision.
 void Steering::look_back() {
   const auto samples = static_cast<double>(progress_.samples - before_.samples);
   if (samples <= 0) return;
   const double busy_s =
       (progress_.seconds - before_.seconds) - (progress_.consumer_waited - before_.consumer_waited);
-  paces_.push_back({(progress_.threads_worked - before_.threads_worked) / samples,
-                    std::max(busy_s, 0.0) / samples});
-  if (paces_.size() > kPaces) paces_.pop_front();
+  consumer_s_.push_back(std::max(busy_s, 0.0) / samples);
+  if (consumer_s_.size() > kPaces) consumer_s_.pop_front();
   before_ = progress_;
 }
 
-double Steering::least(double Pace::*of) const {
-  return paces_.empty() ? 0 : (*std::ranges::min_element(paces_, {}, of)).*of;
+// What the trainer has yet to do to a sample, for each byte of it that comes, by way. Of what has
+// hardly ever come: as much as for one as stored where it is such a one, though a part; nothing
+// where it is further on, so that it is tried where that would help.
+std::vector<double> Steering::seconds_per_byte() const {
+  std::vector<double> found(ways_.variants.size(), 0.0);
+  const auto known = [this](std::size_t way) {
+    return way < work_.size() && work_[way].samples >= kTried && work_[way].bytes > 0;
+  };
+  for (std::size_t way = 0; way < found.size(); ++way)
+    if (known(way)) found[way] = work_[way].seconds / work_[way].bytes;
+  for (std::size_t way = 0; way < found.size(); ++way)
+    if (!known(way) && ways_.variants[way].excerpt) found[way] = found[0];
+  if (known(0)) return found;
+  // Nothing comes as stored: excerpts tell as much.
+  for (std::size_t way = 1; way < found.size(); ++way)
+    if (known(way) && ways_.variants[way].excerpt) found[0] = found[way];
+  return found;
 }
 
 void Steering::decide() {
   decide_at_ = learned_ + std::min(kBetween, learned_);
   const std::optional<double> link = link_rate();
   look_back();
-  const double compute_s = least(&Pace::compute_s), consumer_s = least(&Pace::consumer_s);
+  const double consumer_s = consumer_s_.empty() ? 0 : std::ranges::min(consumer_s_);
+  const std::vector<double> per_byte = seconds_per_byte();
 
-  // The trainer's own work is taken for the same whatever is sent: then it is a consumer like the
-  // other, and the slower of the two counts.
-  const double trainer_s = compute_s / machine_.compute_threads;
-  const double taken_s = std::max(trainer_s, consumer_s);
   std::vector<OffloadOption> values;
   for (const std::vector<OffloadOption>& row : rows_)
-    values.insert(values.end(), row.begin(), row.end());
+    for (std::size_t way = 0; way < row.size(); ++way) {
+      values.push_back(row[way]);
+      if (std::isfinite(row[way].bytes)) values.back().compute_s = per_byte[way] * row[way].bytes;
+    }
   OffloadMachine machine;
   machine.link_bytes_per_s = link.value_or(kFastLink);
   machine.storage_threads = kHeadroom * machine_.storage_threads;
-  if (taken_s > 0) machine.consumer_samples_per_s = 1 / taken_s;
+  machine.compute_threads = machine_.compute_threads;
+  if (consumer_s > 0) machine.consumer_samples_per_s = 1 / consumer_s;
   // What is stored is raw to the solver, at whatever cut it stands.
   std::vector<OffloadVariant> variants = ways_.variants;
   variants[0] = {};
   const OffloadDecision made = solve_offload({values, variants}, machine);
-  price_ = made.prices.storage_s;
+
+  // In bytes as stored.
+  const auto worth = [&](std::size_t way) {
+    return made.prices.byte + made.prices.compute_s * per_byte[way];
+  };
+  const double stored = worth(0);
+  worth_.clear();
+  if (stored > 0 && made.prices.compute_s > 0)
+    for (std::size_t way = 0; way < per_byte.size(); ++way) worth_.push_back(worth(way) / stored);
+  price_ = stored > 0 ? made.prices.storage_s / stored : kNever;
 
   const auto rows = static_cast<double>(rows_.size());
   pace_s_ = made.after.epoch_s() / rows;
-  const bool by_network = made.before.bound_by() == "network";
-  char text[320];
+  char text[360];
   std::snprintf(text, sizeof text,
                 "bound by %s as stored; a sample then takes %.2f ms of the link%s, %.2f of the "
-                "trainer's CPU, %.2f of the "
-                "consumer; sent so that %.2fx fewer bytes go over the link for %.2f ms of the "
-                "server's CPU each",
-                by_network                ? "network"
-                : trainer_s >= consumer_s ? "cpu"
-                                          : "consumer",
-                1e3 * made.before.network_s / rows, link ? "" : " (which was never busy)",
-                1e3 * trainer_s, 1e3 * consumer_s,
+                "trainer's CPU, %.2f of the consumer; sent so that %.2fx fewer bytes go over the "
+                "link, for %.2f ms of the server's CPU each and %.2f of the trainer's",
+                std::string(made.before.bound_by()).c_str(), 1e3 * made.before.network_s / rows,
+                link ? "" : " (which was never busy)", 1e3 * made.before.compute_s / rows,
+                1e3 * made.before.consumer_s / rows,
                 made.bytes_before / std::max(made.bytes_after, 1.0),
-                1e3 * made.after.storage_s / rows);
+                1e3 * made.after.storage_s / rows, 1e3 * made.after.compute_s / rows);
   decision_ = text;
 }
 

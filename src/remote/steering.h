@@ -30,6 +30,18 @@ struct Ways {
 // For samples that stand at `from`. Throws Error(kInvalidArgument) that lists the policies.
 Ways ways_of(std::string_view policy, const Pipeline& pipeline, Cut from);
 
+// What the trainer has spent on samples that came in one way; fading.
+struct WayWork {
+  double bytes = 0, seconds = 0, samples = 0;
+
+  void add(double more_bytes, double more_seconds) {
+    constexpr double kFade = 0.99;
+    bytes = kFade * bytes + more_bytes;
+    seconds = kFade * seconds + more_seconds;
+    samples = kFade * samples + 1;
+  }
+};
+
 // One thread at a time.
 class Steering {
  public:
@@ -43,32 +55,35 @@ class Steering {
 
   // A sample has come: `bytes` in all, `seconds` after the one before it.
   void learn(const wire::pb::Reply& reply, std::size_t bytes, double seconds);
-  void note(const Fetcher::Progress& progress) { progress_ = progress; }
+  // REQUIRES: `work` has an entry for each way, or none.
+  void note(const Fetcher::Progress& progress, const std::vector<WayWork>& work = {}) {
+    progress_ = progress;
+    work_ = work;
+  }
 
-  // Wanted.price for what is asked next.
+  // Wanted.price and FetchRequest.worth for what is asked next.
   double price() const { return price_; }
+  const std::vector<double>& worth() const { return worth_; }
   // Seconds between samples, as decided; 0: not known yet.
   double pace_s() const { return pace_s_; }
   const std::string& decision() const { return decision_; }  // in words
 
  private:
-  // Seconds of a sample.
-  struct Pace {
-    double compute_s = 0, consumer_s = 0;
-  };
   void decide();
   void look_back();
-  double least(double Pace::*of) const;
+  std::vector<double> seconds_per_byte() const;
   std::optional<double> link_rate() const;
 
   const Ways ways_;
   const Machine machine_;
   std::deque<std::vector<OffloadOption>> rows_;  // of the last samples
   Fetcher::Progress progress_, before_;          // now, and when it was decided last
-  std::deque<Pace> paces_;
+  std::vector<WayWork> work_;
+  std::deque<double> consumer_s_;                   // of a sample, as the last decisions saw it
   double backlogged_bytes_ = 0, backlogged_s_ = 0;  // while answers waited for the wire; fading
   std::int64_t learned_ = 0, decide_at_ = 0;
   double price_ = 0, pace_s_ = 0;
+  std::vector<double> worth_;  // empty: the same in all ways
   std::string decision_;
 };
 

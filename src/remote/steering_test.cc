@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 namespace cutwater::remote {
@@ -31,7 +32,7 @@ void learn(Steering& steering, int samples, double pace_s, double queued_s) {
 }
 
 // A consumer that takes so long for each of a hundred samples and never waits.
-Fetcher::Progress consumer(double sample_s) { return {100 * sample_s, 0, 0, 100}; }
+Fetcher::Progress consumer(double sample_s) { return {100 * sample_s, 0, 100}; }
 
 TEST(Steering, AsksForNothingWhileNothingIsKnown) {
   Steering steers = steering();
@@ -89,18 +90,90 @@ TEST(Steering, IsNotMisledByATrainerThatHasToShareItsCores) {
   steers.note(consumer(kCost / 4));
   learn(steers, 24, kCost / 4, 0);
   const Fetcher::Progress first = consumer(kCost / 4), slow = consumer(10 * kCost);
-  steers.note({first.seconds + slow.seconds, 0, 0, first.samples + slow.samples});
+  steers.note({first.seconds + slow.seconds, 0, first.samples + slow.samples});
   learn(steers, 200, 10 * kCost, 0);
   EXPECT_GT(steers.price(), 0);
   EXPECT_DOUBLE_EQ(steers.pace_s(), kCost / 4);
 }
 
+WayWork work(double bytes, double seconds) {
+  WayWork made;
+  for (int i = 0; i < 10; ++i) made.add(bytes, seconds);
+  return made;
+}
+
+// The consumer waits all the time; a sample as stored takes the trainer 5 ms, an excerpt as much.
 TEST(Steering, ATrainerThatIsBusyItselfIsNotHurried) {
   Steering steers = steering();
-  steers.note({1, 1, 0.5, 100});  // 5 ms of work for each sample, the consumer waits
+  steers.note({1, 1, 100}, {work(kStored, 5e-3), work(kExcerpt, 5e-3)});
   learn(steers, 100, 5e-3, 0);
   EXPECT_EQ(steers.price(), 0);
+  EXPECT_NEAR(steers.pace_s(), 5e-3, 1e-5);
   EXPECT_THAT(steers.decision(), HasSubstr("bound by cpu"));
+}
+
+// As stored; an excerpt; a tensor that is larger than what is stored, and nearly done.
+class BusyTrainer : public testing::Test {
+ protected:
+  static constexpr double kTensor = 1.5e5, kTensorCost = 2e-3;
+
+  static Steering steering(double storage_threads) {
+    Ways ways;
+    ways.variants = {{}, {0, "source", {}, true}, {2, "crop", {}, false}};
+    ways.priced = true;
+    return {ways, {1e9, storage_threads, 1}};
+  }
+  static void learn(Steering& steers, const std::vector<WayWork>& done) {
+    steers.note({1, 1, 100}, done);
+    wire::pb::Reply reply;
+    for (const double bytes : {kStored, kExcerpt, kTensor})
+      reply.add_way_bytes(static_cast<float>(bytes));
+    for (const double seconds : {0.0, kCost, kTensorCost})
+      reply.add_way_s(static_cast<float>(seconds));
+    for (int i = 0; i < 100; ++i) steers.learn(reply, kStored, 4e-3);
+  }
+  // The way of a sample, as a server chooses it.
+  static std::size_t chosen(const Steering& steers) {
+    const std::array bytes{kStored, kExcerpt, kTensor}, seconds{0.0, kCost, kTensorCost};
+    std::size_t best = 0;
+    double least = kStored;
+    for (std::size_t way = 1; way < bytes.size(); ++way) {
+      const double worth = steers.worth().empty() ? 1 : steers.worth()[way];
+      const double weighs = worth * bytes[way] + steers.price() * seconds[way];
+      if (weighs < least) {
+        least = weighs;
+        best = way;
+      }
+    }
+    return best;
+  }
+};
+
+TEST_F(BusyTrainer, IsRelievedByWhatIsLargerButNearlyDone) {
+  Steering steers = steering(4);
+  learn(steers, {work(kStored, 4e-3), work(kExcerpt, 3e-3), work(kTensor, 0.2e-3)});
+  EXPECT_EQ(chosen(steers), 2U);
+  EXPECT_LT(steers.pace_s(), 1.001 * kTensorCost / (0.9 * 4)) << "the server bounds then";
+}
+
+TEST_F(BusyTrainer, TriesWhatMightHelp) {
+  Steering steers = steering(4);
+  learn(steers, {work(kStored, 4e-3), work(kExcerpt, 3e-3), WayWork{}});
+  EXPECT_EQ(chosen(steers), 2U);
+}
+
+TEST_F(BusyTrainer, TakesExcerptsWhereTensorsDoNotHelp) {
+  Steering steers = steering(4);
+  learn(steers, {work(kStored, 4e-3), work(kExcerpt, 1e-3), work(kTensor, 4e-3)});
+  EXPECT_EQ(chosen(steers), 1U);
+  EXPECT_NEAR(steers.pace_s(), 1e-3, 1e-5);
+}
+
+TEST_F(BusyTrainer, GetsNoMoreThanTheServerHasTimeFor) {
+  Steering steers = steering(0.1);
+  learn(steers, {work(kStored, 4e-3), work(kExcerpt, 3e-3), work(kTensor, 0.2e-3)});
+  EXPECT_GT(steers.pace_s(), 3e-3);
+  EXPECT_GT(steers.price(), 0);
 }
 
 }  // namespace

@@ -69,10 +69,8 @@ Result<Sample> Executor::take_fetched(Task& task, Work& work) {
 // How the job goes: what is decided at the other end depends on it.
 void Executor::tell_fetcher() {
   if (!fetcher_) return;
-  const double elapsed = 1e-9 * static_cast<double>(nanoseconds_since(started_));
-  const double waited = 1e-9 * static_cast<double>(work_.worker_wait_ns + work_.read.nanoseconds);
-  fetcher_->note({elapsed, 1e-9 * static_cast<double>(work_.consumer_wait_ns),
-                  std::max(0.0, elapsed * options_.threads - waited), handed_out_});
+  fetcher_->note({1e-9 * static_cast<double>(nanoseconds_since(started_)),
+                  1e-9 * static_cast<double>(work_.consumer_wait_ns), handed_out_});
 }
 
 std::optional<FetchReport> Executor::fetched() const {

@@ -90,7 +90,8 @@ void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
                           : task.read  ? take_read(task, work)
                                        : read_at_once(task, work);
   task.read.reset();
-  task.fetched.reset();
+  const std::optional<Fetched> fetched = std::exchange(task.fetched, std::nullopt);
+  const double begun = fetched ? thread_seconds() : 0;
   const std::uint64_t spent = nanoseconds_since(start);
   if (options_.keeper != nullptr) {
     const auto bytes = static_cast<double>(work.bytes_read - read_before);
@@ -101,6 +102,7 @@ void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
   work.read.nanoseconds += spent;
   ++work.read.calls;
   Result<Sample> made = make_sample(task, std::move(stored), From::kSource, work);
+  if (fetched && made) fetcher_->took(fetched->way, fetched->bytes, thread_seconds() - begun);
   finish(task, make_substitute(task, std::move(made), work), work);
 }
 

@@ -77,13 +77,22 @@ void FetchCall::take(const pb::FetchRequest& request) {
   if (!stream_)
     throw Error(Code::kInvalidArgument,
                 "the first message must say which stream of samples it is about");
+  Worth worth;
+  if (const auto given = static_cast<std::size_t>(request.worth_size()); given > 0) {
+    if (given != stream_->book->ways().size())
+      throw Error(Code::kInvalidArgument, "there must be as many worths as ways");
+    std::vector<double> values;
+    for (const float value : request.worth()) values.push_back(value >= 0 ? value : 1);
+    values[0] = 1;
+    worth = std::make_shared<const std::vector<double>>(std::move(values));
+  }
   std::vector<Order> orders;
   for (const pb::Wanted& wanted : request.wanted()) {
     DataSets::check_id(*stream_, wanted.id());
     const double price = wanted.price() >= 0 ? wanted.price() : 0;  // not a number: any
     const double within_s = wanted.within_s() >= 0 ? wanted.within_s() : 0;
     orders.push_back({wanted.token(), wanted.id(), wanted.epoch(), price, stream_,
-                      wanted.as_stored(), within_s});
+                      wanted.as_stored(), within_s, worth});
   }
   {
     MutexLock lock(mutex_);

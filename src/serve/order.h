@@ -34,6 +34,7 @@ struct Order {
   std::shared_ptr<const Stream> stream;
   bool as_stored = false;
   double within_s = 0;  // that it may wait for a maker; 0: as long as the workshop thinks
+  Worth worth = nullptr;
 };
 
 struct Answer {

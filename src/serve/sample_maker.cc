@@ -52,7 +52,8 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
   if (std::ranges::any_of(ways, &Way::excerpt))
     draft.facts.excerpt_share = stream.pipeline.excerpt_share(*draft.stored, draft.draws);
   stream.book->estimate(draft.facts, draft.offers);
-  draft.way = stream.always ? ways.size() - 1 : WayBook::best(draft.offers, draft.order.price);
+  draft.way = stream.always ? ways.size() - 1
+                            : WayBook::best(draft.offers, draft.order.price, draft.order.worth);
   if (!stream.always) draft.on_trial = stream.book->to_try();
   draft.seconds = thread_seconds() - start;
   return draft;
@@ -85,7 +86,9 @@ Answer SampleMaker::finish(const Draft& draft) const {
       }
       answer.seconds += thread_seconds() - start;
     }
-    const bool smaller = form && static_cast<double>(form->size()) < answer.stored_bytes;
+    const bool smaller =
+        form && worth_of(draft.order.worth, draft.way) * static_cast<double>(form->size()) <
+                    answer.stored_bytes;
     if (form && (smaller || stream.always)) {
       answer.way = draft.way;
       answer.form = std::move(*form);

@@ -54,11 +54,12 @@ void WayBook::estimate(const Facts& facts, std::vector<Offer>& offers) const {
   }
 }
 
-std::size_t WayBook::best(const std::vector<Offer>& offers, double price) {
+std::size_t WayBook::best(const std::vector<Offer>& offers, double price, const Worth& worth) {
   std::size_t best = 0;
   double most = 0;
   for (std::size_t way = 1; way < offers.size(); ++way) {
-    const double gain = offers[0].bytes - offers[way].bytes - price * offers[way].seconds;
+    const double weighs = worth_of(worth, way) * offers[way].bytes;
+    const double gain = offers[0].bytes - weighs - price * offers[way].seconds;
     if (gain > most) {
       most = gain;
       best = way;

@@ -29,6 +29,10 @@ struct Offer {
   double seconds = 0;  // of this machine's CPU, besides reading
 };
 
+// What a byte is worth in each way to whoever gets it, beside one as stored. Null: the same in all.
+using Worth = std::shared_ptr<const std::vector<double>>;
+inline double worth_of(const Worth& worth, std::size_t way) { return worth ? (*worth)[way] : 1; }
+
 // What is known of a sample before any op has run.
 struct Facts {
   double stored_bytes = 0;
@@ -45,8 +49,9 @@ class WayBook {
 
   // One offer for each way; of those that nobody has tried yet, what can be told without.
   void estimate(const Facts& facts, std::vector<Offer>& offers) const;
-  // The best of the offers where a second is worth `price` bytes; 0: as stored.
-  static std::size_t best(const std::vector<Offer>& offers, double price);
+  // The best of the offers where a second is worth `price` bytes as stored; 0: as stored.
+  static std::size_t best(const std::vector<Offer>& offers, double price,
+                          const Worth& worth = nullptr);
 
   void learn(std::size_t way, const Facts& facts, const Offer& was);
   // A way that should be tried on this sample besides: one that is hardly known and not on trial

@@ -31,6 +31,7 @@ struct Fetched {
   std::optional<Result<Sample>> sample;  // nothing: read it from the source
   std::size_t bytes = 0;                 // that came for it
   std::string path = {};  // where it comes from, for people; empty: as the source says
+  std::size_t way = 0;    // how it was sent, by the fetcher's own count
 };
 
 // Every method may be called from any thread.
@@ -46,13 +47,15 @@ class Fetcher {
   virtual void close() = 0;
 
   virtual std::size_t usual_bytes() const = 0;  // of a sample as it comes
-  // How the job goes, for what is decided from it: seconds since it began, in which the consumer
-  // waited for batches and threads worked, summed over them; and samples that were handed out.
+  // How the job goes, for what is decided from it: seconds since it began, and in which the
+  // consumer waited for batches; and samples that were handed out.
   struct Progress {
-    double seconds = 0, consumer_waited = 0, threads_worked = 0;
+    double seconds = 0, consumer_waited = 0;
     std::int64_t samples = 0;
   };
   virtual void note(const Progress& progress) = 0;
+  // What it took to make a sample of what has come in such a way, in seconds of a thread's CPU.
+  virtual void took(std::size_t way, std::size_t bytes, double seconds) = 0;
   virtual FetchReport report() const = 0;
 };
 
