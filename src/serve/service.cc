@@ -58,8 +58,8 @@ class ShortCall : public Call {
  protected:
   // Once, now or later, by send(). Throws Error.
   virtual void answer(const grpc::ByteBuffer& request) = 0;
-  void send(grpc::ByteBuffer response) {
-    response_ = std::move(response);
+  void send(const grpc::ByteBuffer& response) {
+    response_ = response;
     StartWriteAndFinish(&response_, {}, Status::OK);
   }
 
