@@ -8,7 +8,8 @@ The best strategy, full preprocessing and the unprepared pipeline stand beside t
 DataLoader and in tf.data, in one table. Data lies in the page cache.
 
 usage: bench/presto.py [--pipelines imagenet,cubepp-jpg,cubepp-png,imagenet-train] [--epochs 1,5,90] [--rounds 5]
-                       [--samples 660] [--cores 2] [--peers torch,tfdata] [--data DIR] [--json OUT]
+                       [--strategies all|chosen] [--samples 660] [--cores 2] [--peers torch,tfdata] [--data DIR]
+                       [--json OUT]
 """
 
 from __future__ import annotations
@@ -78,9 +79,44 @@ def compare(
     return rows
 
 
-def measure_all(runs: Runs, strategies: list[Strategy], rounds: int, horizons: list[int]) -> dict[Strategy, Any]:
+class PeerRates:
+    """Images per second of the same pipeline in other loaders; why not, where one cannot run it."""
+
+    def __init__(self, names: list[str], pipeline: str, data: str, cores: int) -> None:
+        self._names, self._pipeline, self._data, self._cores = names, pipeline, data, cores
+        self._found: dict[str, Any] = {}
+
+    def one_round(self) -> None:
+        for name in self._names:
+            row = PEERS[name][0]
+            variant = "plain" if self._pipeline == "imagenet-train" else "centred-crop"
+            if row.variants == ("",) and variant == "plain":
+                variant = ""
+            if "cannot_run" in self._found.get(name, {}):
+                continue
+            try:
+                run = call(row, "speed", Job(row.peer, variant, self._data, self._cores), "1")
+                self._found.setdefault(name, {"rounds": []})["rounds"].append(run["images_per_s"])
+            except CannotRun as error:
+                self._found[name] = {"cannot_run": str(error)}
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            name: rates | {"samples_per_s": statistics.median(rates["rounds"])} if "rounds" in rates else rates
+            for name, rates in self._found.items()
+        }
+
+
+def is_compared_with(strategy: Strategy) -> bool:
+    """The unprepared pipeline and the plain stores: what the table sets the best beside."""
+    return strategy.codec == "none" and strategy.place != "memory"
+
+
+def measure_all(
+    runs: Runs, strategies: list[Strategy], rounds: int, horizons: list[int], peers: PeerRates
+) -> dict[Strategy, Any]:
     """A round of all; then, alternating, those that came close to the best for some number of epochs, and those that
-    the table compares with: the unprepared pipeline and the plain stores."""
+    the table compares with; each time, other loaders too."""
     for number in range(rounds):
         contenders = strategies
         if number >= 1:
@@ -93,34 +129,13 @@ def measure_all(runs: Runs, strategies: list[Strategy], rounds: int, horizons: l
                     <= CLOSE * min(total_seconds(other, epochs) for other in measured.values())
                     for epochs in horizons
                 )
-                or (strategy.codec == "none" and strategy.place != "memory")
+                or is_compared_with(strategy)
             ]
         # In another order each time: what one leaves behind must not always meet the same one.
         for strategy in random.Random(number).sample(contenders, len(contenders)):
             runs.measure(strategy, number)
+        peers.one_round()
     return runs.figures()
-
-
-def peer_rates(names: list[str], pipeline: str, data: str, cores: int, rounds: int) -> dict[str, Any]:
-    """Images per second of the same pipeline in other loaders; why not, where one cannot run it."""
-    found: dict[str, Any] = {}
-    for _ in range(rounds):
-        for name in names:
-            row = PEERS[name][0]
-            variant = "plain" if pipeline == "imagenet-train" else "centred-crop"
-            if row.variants == ("",) and variant == "plain":
-                variant = ""
-            if "cannot_run" in found.get(name, {}):
-                continue
-            try:
-                run = call(row, "speed", Job(row.peer, variant, data, cores), "1")
-                found.setdefault(name, {"rounds": []})["rounds"].append(run["images_per_s"])
-            except CannotRun as error:
-                found[name] = {"cannot_run": str(error)}
-    for rates in found.values():
-        if "rounds" in rates:
-            rates["samples_per_s"] = statistics.median(rates["rounds"])
-    return found
 
 
 def one_pipeline(name: str, options: argparse.Namespace, scratch: pathlib.Path) -> dict[str, Any]:
@@ -138,8 +153,12 @@ def one_pipeline(name: str, options: argparse.Namespace, scratch: pathlib.Path) 
     first = plans[horizons[0]]
     # Rows that the machine's page cache makes the same are one strategy; what grows or does not fit is no candidate.
     strategies = sorted({Strategy.of(row) for row in [first["choice"], *first["alternatives"]] if row["feasible"]})
+    if options.strategies == "chosen":
+        chosen = {Strategy.of(plan["choice"]) for plan in plans.values()}
+        strategies = [one for one in strategies if one in chosen or is_compared_with(one)]
     runs = Runs(command, name, data, count, scratch, options.memory)
-    measured = measure_all(runs, strategies, options.rounds, horizons)
+    peers = PeerRates(options.peers.split(",") if options.peers else [], name, data, options.cores)
+    measured = measure_all(runs, strategies, options.rounds, horizons, peers)
     unprepared = next(strategy for strategy in strategies if strategy.place == "none")
     rates = {strategy: count / figures["epoch_s"] for strategy, figures in measured.items()}
     stores = [strategy for strategy in strategies if strategy.place == "store" and strategy.codec == "none"]
@@ -151,7 +170,7 @@ def one_pipeline(name: str, options: argparse.Namespace, scratch: pathlib.Path) 
         "data": words,
         "samples": count,
         "profile_s": profile_s,
-        "plans": compare(plans, measured, runs, max(options.rounds, 7)),
+        "plans": compare(plans, measured, runs, max(options.rounds, 7)) if options.strategies == "all" else [],
         "strategies": {str(strategy): figures for strategy, figures in sorted(measured.items())},
         "other_bytes": [str(strategy) for strategy, found in runs.hashes.items() if found != runs.hashes[unprepared]],
         "samples_per_s": {
@@ -163,9 +182,7 @@ def one_pipeline(name: str, options: argparse.Namespace, scratch: pathlib.Path) 
             "best": rates[best],
             "best_is": str(best),
         },
-        "peers": peer_rates(
-            options.peers.split(",") if options.peers else [], name, data, options.cores, options.rounds
-        ),
+        "peers": peers.figures(),
     }
 
 
@@ -213,6 +230,9 @@ def main() -> int:
     parser.add_argument("--pipelines", default=",".join(DATA_OF))
     parser.add_argument("--epochs", default="1,5,90")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--strategies", choices=("all", "chosen"), default="all",
+                        help="chosen: what the plans choose, the plain stores and the unprepared pipeline alone, for "
+                        "the table beside other loaders; whether a better one was there is not asked")  # fmt: skip
     parser.add_argument("--samples", type=int, default=660, help="per epoch; fewer files are repeated")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--memory", default="8GiB", help="for caches, in the plan and in the runs")

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#define XXH_INLINE_ALL
 #include "proto/messages.h"
-
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +7,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/xxh3.h"
 
 namespace cutwater::wire {
 namespace {
@@ -32,7 +31,7 @@ std::string field_text(std::uint8_t tag, std::size_t length) {
 // Writes a message and its check.
 void write_checked(const google::protobuf::MessageLite& message, std::uint8_t* to) {
   std::uint8_t* const end = message.SerializeWithCachedSizesToArray(to);
-  const std::uint64_t check = XXH3_64bits(to, static_cast<std::size_t>(end - to));
+  const std::uint64_t check = xxh3({to, end});
   *end = kCheckTag;
   std::memcpy(end + 1, &check, sizeof check);
 }
@@ -44,7 +43,7 @@ bool parse_checked(std::string_view bytes, google::protobuf::MessageLite& messag
   std::uint64_t check = 0;
   std::memcpy(&check, end.data() + 1, sizeof check);
   return static_cast<std::uint8_t>(end[0]) == kCheckTag &&
-         check == XXH3_64bits(bytes.data(), bytes.size()) &&
+         check == xxh3({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}) &&
          message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 

@@ -19,6 +19,9 @@ namespace cutwater::wire {
 
 namespace pb = cutwater::v1;
 
+// Of what is said here; others do not understand each other.
+inline constexpr char kVersion[] = "2";
+
 inline constexpr char kDescribe[] = "/cutwater.v1.Storage/Describe";
 inline constexpr char kList[] = "/cutwater.v1.Storage/List";
 inline constexpr char kRead[] = "/cutwater.v1.Storage/Read";

@@ -255,19 +255,24 @@ void FetchClient::received(Server& server) {
   const grpc::ByteBuffer message = std::exchange(server.call->received, {});
   Time due = now;
   bool all = false;
+  std::optional<double> queued_s;  // of the first, which has waited longest
   try {
     all = wire::parse_replies(
         message, [&](std::size_t size) { return job_.pool->allocate(size); },
         [&](wire::ReceivedReply reply, std::size_t bytes) {
           if (options_.link) due = options_.link->book(bytes);
+          if (!queued_s) queued_s = reply.reply.queued_s();
           accept(server, std::move(reply), bytes, due);
           last_progress_ = now;
           on_fallback_ = false;
         });
-  } catch (const std::bad_alloc&) {
+  } catch (...) {  // out of memory: there is nothing wrong with the server
     fail_all(caught(-1, "read"));
-    all = true;  // there is nothing wrong with the server
+    server.asked.clear();
+    all = true;
   }
+  const double passed_s = seconds(due - std::exchange(last_due_, due));
+  if (queued_s) steering_.learn_link(*queued_s, message.Length(), passed_s);
   if (!all) {
     server.trouble = "it sent what is no answer";
     server.call->cancel();
@@ -324,7 +329,7 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   const double latency = seconds(now - asked.sent);
   usual_latency_s_ += 0.1 * (latency - usual_latency_s_);
   forget(asked.token);
-  steering_.learn(reply, bytes, seconds(due - std::exchange(last_due_, due)));
+  steering_.learn(reply);
   MutexLock lock(mutex_);
   if (fetched.sample->ok()) {
     FetchReport::Way& way = report_.ways[reply.way()];

@@ -48,6 +48,13 @@ grpc::Status call_once(const std::shared_ptr<grpc::Channel>& channel, const Remo
 
 }  // namespace
 
+void check_version(const std::string& server, const wire::pb::DataSet& said) {
+  if (said.version() == wire::kVersion) return;
+  throw Error(Code::kInvalidArgument,
+              server + " speaks version '" + said.version() + "' of the protocol, this trainer '" +
+                  wire::kVersion + "'; install the same version of cutwater on both machines");
+}
+
 RemoteSource::RemoteSource(Url url, RemoteOptions options)
     : url_(std::move(url)), options_(std::move(options)) {
   for (const std::string& address : url_.servers)
@@ -55,6 +62,7 @@ RemoteSource::RemoteSource(Url url, RemoteOptions options)
   wire::pb::DescribeRequest request;
   request.set_name(url_.name);
   data_ = call<wire::pb::DataSet>(wire::kDescribe, request);
+  check_version(url_.text(), data_);
   if (data_.size() < 0 || data_.cut() < 0)
     throw Error(Code::kUnavailable, url_.text() + " says nothing that makes sense of its data set");
   classes_.assign(data_.classes().begin(), data_.classes().end());
@@ -67,6 +75,7 @@ RemoteSource::RemoteSource(Url url, RemoteOptions options)
     wire::pb::DataSet other;
     if (is_refusal(status)) throw Error(failure_of(server.address, status));
     if (!status.ok() || !wire::parse(response, other)) continue;
+    check_version(server.address, other);
     if (other.identity() != data_.identity() || other.cut() != data_.cut() ||
         other.fingerprint() != data_.fingerprint())
       throw Error(Code::kStale, "the servers of " + url_.text() + " do not have the same data: " +

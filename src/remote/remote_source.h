@@ -17,6 +17,9 @@
 
 namespace cutwater::remote {
 
+// Throws Error(kInvalidArgument) where a server speaks otherwise than this trainer.
+void check_version(const std::string& server, const wire::pb::DataSet& said);
+
 class RemoteSource final : public Source {
  public:
   // Asks all servers. Throws Error.

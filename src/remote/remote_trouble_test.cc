@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "remote/remote_source.h"
 #include "remote/test_remote.h"
 #include "source/limited.h"
 
@@ -214,6 +215,13 @@ TEST_F(RemoteTrouble, AServerOfAnotherVersionIsRefusedInWords) {
   EXPECT_THAT(failure, FailsWith(Code::kInvalidArgument, server.address().c_str()));
   EXPECT_THAT(failure,
               FailsWith(Code::kInvalidArgument, "the same version of cutwater on both machines"));
+
+  wire::pb::DataSet said;
+  said.set_version(wire::kVersion);
+  check_version("host:1", said);
+  said.set_version("1");
+  const Failure other = failure_of([&] { check_version("host:1", said); });
+  EXPECT_THAT(other, FailsWith(Code::kInvalidArgument, "host:1 speaks version '1'"));
 }
 
 }  // namespace

@@ -117,12 +117,14 @@ Steering::Steering(Ways ways, const Machine& machine)
   decision_ = "nothing is known yet";
 }
 
-void Steering::learn(const wire::pb::Reply& reply, std::size_t bytes, double seconds) {
-  if (reply.queued_s() > kBacklogged) {
-    constexpr double kFade = 0.98;
-    backlogged_bytes_ = kFade * backlogged_bytes_ + static_cast<double>(bytes);
-    backlogged_s_ = kFade * backlogged_s_ + seconds;
-  }
+void Steering::learn_link(double queued_s, std::size_t bytes, double seconds) {
+  if (queued_s <= kBacklogged) return;
+  constexpr double kFade = 0.95;
+  backlogged_bytes_ = kFade * backlogged_bytes_ + static_cast<double>(bytes);
+  backlogged_s_ = kFade * backlogged_s_ + seconds;
+}
+
+void Steering::learn(const wire::pb::Reply& reply) {
   const auto ways = static_cast<int>(ways_.variants.size());
   if (!ways_.priced || reply.way_bytes_size() != ways || reply.way_s_size() != ways) return;
   std::vector<OffloadOption> row;
@@ -163,7 +165,8 @@ void Steering::look_back() {
 std::vector<double> Steering::seconds_per_byte() const {
   std::vector<double> found(ways_.variants.size(), 0.0);
   const auto known = [this](std::size_t way) {
-    return way < work_.size() && work_[way].samples >= kTried && work_[way].bytes > 0;
+    return way < work_.size() && work_[way].samples >= kTried && work_[way].bytes > 0 &&
+           std::isfinite(work_[way].seconds / work_[way].bytes);
   };
   for (std::size_t way = 0; way < found.size(); ++way)
     if (known(way)) found[way] = work_[way].seconds / work_[way].bytes;

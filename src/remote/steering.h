@@ -35,6 +35,7 @@ struct WayWork {
   double bytes = 0, seconds = 0, samples = 0;
 
   void add(double more_bytes, double more_seconds) {
+    if (more_bytes <= 0) return;
     constexpr double kFade = 0.99;
     bytes = kFade * bytes + more_bytes;
     seconds = kFade * seconds + more_seconds;
@@ -53,8 +54,10 @@ class Steering {
 
   const Ways& ways() const { return ways_; }
 
-  // A sample has come: `bytes` in all, `seconds` after the one before it.
-  void learn(const wire::pb::Reply& reply, std::size_t bytes, double seconds);
+  // A sample has come.
+  void learn(const wire::pb::Reply& reply);
+  // A message has come, so long after the one before it, having waited for the wire.
+  void learn_link(double queued_s, std::size_t bytes, double seconds);
   // REQUIRES: `work` has an entry for each way, or none.
   void note(const Fetcher::Progress& progress, const std::vector<WayWork>& work = {}) {
     progress_ = progress;

@@ -27,12 +27,20 @@ void learn(Steering& steering, int samples, double pace_s, double queued_s) {
   wire::pb::Reply reply;
   for (const double bytes : {kStored, kExcerpt}) reply.add_way_bytes(static_cast<float>(bytes));
   for (const double seconds : {0.0, kCost}) reply.add_way_s(static_cast<float>(seconds));
-  reply.set_queued_s(static_cast<float>(queued_s));
-  for (int i = 0; i < samples; ++i) steering.learn(reply, kStored, pace_s);
+  for (int i = 0; i < samples; ++i) {
+    steering.learn_link(queued_s, static_cast<std::size_t>(kStored), pace_s);
+    steering.learn(reply);
+  }
 }
 
 // A consumer that takes so long for each of a hundred samples and never waits.
 Fetcher::Progress consumer(double sample_s) { return {100 * sample_s, 0, 100}; }
+
+WayWork work(double bytes, double seconds) {
+  WayWork made;
+  for (int i = 0; i < 10; ++i) made.add(bytes, seconds);
+  return made;
+}
 
 TEST(Steering, AsksForNothingWhileNothingIsKnown) {
   Steering steers = steering();
@@ -85,6 +93,12 @@ TEST(Steering, IsTheSameForWhatIsStoredAtALaterCut) {
   EXPECT_NEAR(steers.pace_s(), 4e-3, 1e-4);
 }
 
+TEST(Steering, IsNotMisledByWhatCameByAnotherPath) {
+  WayWork made = work(kStored, 5e-3);
+  for (int i = 0; i < 1000; ++i) made.add(0, 5e-3);
+  EXPECT_DOUBLE_EQ(made.seconds / made.bytes, 5e-3 / kStored);
+}
+
 TEST(Steering, IsNotMisledByATrainerThatHasToShareItsCores) {
   Steering steers = steering();
   steers.note(consumer(kCost / 4));
@@ -94,12 +108,6 @@ TEST(Steering, IsNotMisledByATrainerThatHasToShareItsCores) {
   learn(steers, 200, 10 * kCost, 0);
   EXPECT_GT(steers.price(), 0);
   EXPECT_DOUBLE_EQ(steers.pace_s(), kCost / 4);
-}
-
-WayWork work(double bytes, double seconds) {
-  WayWork made;
-  for (int i = 0; i < 10; ++i) made.add(bytes, seconds);
-  return made;
 }
 
 // The consumer waits all the time; a sample as stored takes the trainer 5 ms, an excerpt as much.
@@ -130,7 +138,7 @@ class BusyTrainer : public testing::Test {
       reply.add_way_bytes(static_cast<float>(bytes));
     for (const double seconds : {0.0, kCost, kTensorCost})
       reply.add_way_s(static_cast<float>(seconds));
-    for (int i = 0; i < 100; ++i) steers.learn(reply, kStored, 4e-3);
+    for (int i = 0; i < 100; ++i) steers.learn(reply);
   }
   // The way of a sample, as a server chooses it.
   static std::size_t chosen(const Steering& steers) {

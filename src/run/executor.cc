@@ -160,7 +160,7 @@ std::optional<Executor::Task> Executor::take(Worker& worker) {
 std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   drop_stale();
   if (!put_aside_.empty() && issued_ >= *put_aside_.front().back_at) return first_of(put_aside_);
-  const bool enough = enough_out();
+  const bool enough = note_enough_out();
   const bool new_first = !worker.arrived_first || arrived_.empty();
   if (new_first && !enough && deferred_.empty() && room_for_next()) {
     worker.arrived_first = true;
@@ -173,8 +173,9 @@ std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   return first_of(arrived_);
 }
 
-// What comes from afar is asked for in groups: whenever half of it has been used up.
-bool Executor::enough_out() {
+// Whether enough is asked for. What comes from afar is asked for in groups: whenever half of it has
+// been used up.
+bool Executor::note_enough_out() {
   const int out = reads_out(), most = options_.reads_in_flight;
   if (out >= most)
     asked_enough_ = true;

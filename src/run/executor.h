@@ -222,7 +222,7 @@ class Executor {
   void tell_fetcher() CUTWATER_REQUIRES(mutex_);
   void drop_stale() CUTWATER_REQUIRES(mutex_);
   void wake_deferred() CUTWATER_REQUIRES(mutex_);
-  bool enough_out() CUTWATER_REQUIRES(mutex_);
+  bool note_enough_out() CUTWATER_REQUIRES(mutex_);
   int reads_out() const CUTWATER_REQUIRES(mutex_) {
     return static_cast<int>(in_flight_.size() + arrived_.size());
   }

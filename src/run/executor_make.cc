@@ -102,7 +102,8 @@ void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
   work.read.nanoseconds += spent;
   ++work.read.calls;
   Result<Sample> made = make_sample(task, std::move(stored), From::kSource, work);
-  if (fetched && made) fetcher_->took(fetched->way, fetched->bytes, thread_seconds() - begun);
+  if (fetched && fetched->sample && made)
+    fetcher_->took(fetched->way, fetched->bytes, thread_seconds() - begun);
   finish(task, make_substitute(task, std::move(made), work), work);
 }
 

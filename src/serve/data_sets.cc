@@ -11,7 +11,6 @@ using namespace wire;  // NOLINT: the messages of this file
 
 constexpr std::size_t kMostPipelineText = 64 << 10;
 constexpr std::size_t kMostBooks = 256;
-constexpr char kVersion[] = "1";
 
 [[noreturn]] void refuse(Code code, const std::string& why) { throw Error(code, why); }
 
@@ -76,7 +75,7 @@ pb::DataSet DataSets::describe(const pb::DescribeRequest& request) const {
   about.set_fingerprint(source.fingerprint());
   about.set_pipeline(source.pipeline());
   about.set_threads(makers_);
-  about.set_version(kVersion);
+  about.set_version(wire::kVersion);
   return about;
 }
 

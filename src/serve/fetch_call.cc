@@ -12,6 +12,9 @@ namespace {
 
 namespace pb = wire::pb;
 
+// A message takes no more than the wire carries in so long, within limits.
+constexpr double kMessageSeconds = 5e-3, kLeastMessage = 256 << 10, kMostMessage = 4 << 20;
+
 float as_float(double value) { return static_cast<float>(value); }
 
 }  // namespace
@@ -37,6 +40,7 @@ static pb::Reply message_of(const Answer& answer, double queued_s) {
 FetchCall::FetchCall(Service& service, grpc::GenericCallbackServerContext& context)
     : service_(service),
       context_(context),
+      most_in_message_(static_cast<std::size_t>(kLeastMessage)),
       client_(service.shop_, [this](std::vector<Answer> answers) { deliver(std::move(answers)); }) {
 }
 
@@ -111,26 +115,28 @@ void FetchCall::deliver(std::vector<Answer> answers) {
 }
 
 // Messages cost more than what they carry, yet on a slow wire nothing should wait long for what
-// comes with it.
-std::size_t FetchCall::most_in_message() const {
-  constexpr double kLeast = 256 << 10, kMost = 4 << 20, kSeconds = 5e-3;
-  return static_cast<std::size_t>(std::clamp(wire_rate_ * kSeconds, kLeast, kMost));
+// comes with it. What the first ones meet are empty buffers, which tell nothing of the wire.
+void FetchCall::learn_wire(std::size_t bytes) {
+  const std::chrono::duration<double> taken = Clock::now() - write_began_;
+  wire_rate_ += 0.2 * (static_cast<double>(bytes) / std::max(taken.count(), 1e-6) - wire_rate_);
+  const double wanted = std::clamp(wire_rate_ * kMessageSeconds, kLeastMessage, kMostMessage);
+  most_in_message_ = std::min(2 * most_in_message_, static_cast<std::size_t>(wanted));
 }
 
 // All that waits, as far as one message takes it.
 void FetchCall::write_next() {
   if (writing_ || status_ || out_.empty()) return;
-  since_ = Clock::now();
-  const std::size_t most = most_in_message();
+  since_ = write_began_ = Clock::now();
   wire::ReplyGroup group;
-  for (; !out_.empty() && group.bytes() < most; out_.pop_front()) {
+  for (; !out_.empty(); out_.pop_front()) {
     Waiting& next = out_.front();
+    const std::size_t bytes = next.answer.form ? next.answer.form.value().size() : 0;
+    if (!group.empty() && group.bytes() + bytes > most_in_message_) break;
     const std::chrono::duration<double> queued = since_ - next.since;
     pb::Reply reply = message_of(next.answer, queued.count());
-    const SharedBytes form = next.answer.form ? std::move(next.answer.form).value() : SharedBytes();
-    writing_bytes_ += form.size();
+    group.add(reply, next.answer.form ? std::move(next.answer.form).value() : SharedBytes());
+    writing_bytes_ += bytes;
     ++writing_answers_;
-    group.add(reply, form);
   }
   response_ = group.message();
   writing_ = true;
@@ -145,8 +151,8 @@ void FetchCall::OnWriteDone(bool ok) {
     writing_ = false;
     answers = std::exchange(writing_answers_, 0);
     bytes = std::exchange(writing_bytes_, 0);
-    const std::chrono::duration<double> taken = Clock::now() - std::exchange(since_, Clock::now());
-    wire_rate_ += 0.2 * (static_cast<double>(bytes) / std::max(taken.count(), 1e-6) - wire_rate_);
+    since_ = Clock::now();
+    learn_wire(bytes);
     response_.Clear();
     ordered_ -= answers;
     if (!ok) {

@@ -38,7 +38,7 @@ class FetchCall final : public Call {
   // Throws Error.
   void take(const wire::pb::FetchRequest& request);
   void deliver(std::vector<Answer> answers);
-  std::size_t most_in_message() const CUTWATER_REQUIRES(mutex_);
+  void learn_wire(std::size_t bytes) CUTWATER_REQUIRES(mutex_);
   void write_next() CUTWATER_REQUIRES(mutex_);
   void read_on() CUTWATER_REQUIRES(mutex_);
   void end(grpc::Status status) CUTWATER_REQUIRES(mutex_);
@@ -54,7 +54,9 @@ class FetchCall final : public Call {
   int ordered_ CUTWATER_GUARDED_BY(mutex_) = 0;  // and not yet sent
   int writing_answers_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::size_t writing_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  Clock::time_point write_began_ CUTWATER_GUARDED_BY(mutex_) = {};
   double wire_rate_ CUTWATER_GUARDED_BY(mutex_) = 0;  // bytes a second that it has taken of late
+  std::size_t most_in_message_ CUTWATER_GUARDED_BY(mutex_);
   bool begun_ CUTWATER_GUARDED_BY(mutex_) = false;
   bool reading_ CUTWATER_GUARDED_BY(mutex_) = false;
   bool writing_ CUTWATER_GUARDED_BY(mutex_) = false;

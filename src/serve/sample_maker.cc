@@ -40,7 +40,10 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
     failure.path = stream.source->path(draft.order.id);
     return failure;
   }
-  draft.stored = std::make_shared<Sample>(std::move(read).value());
+  // Its bytes may be the source's own.
+  using Both = std::pair<Sample, std::shared_ptr<const Source>>;
+  const auto both = std::make_shared<Both>(std::move(read).value(), stream.source);
+  draft.stored = {both, &both->first};
   const std::vector<Way>& ways = stream.book->ways();
   if (!may_work || ways.size() < 2 || draft.order.as_stored) return draft;
 
@@ -117,21 +120,25 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
       throw Error(Code::kBadSample, "takes more memory than a server gives it");
   };
   Sample stored = lent(*draft.stored);
-  // What ops left alone is still the stored sample's.
-  const auto of_stored = [&draft](Sample made) {
+  // What ops left alone is still the stored sample's, which is then kept until it is sent.
+  const auto shared = [&draft](Sample made) -> std::shared_ptr<const Sample> {
+    const auto bytes = [](const Field& field) { return field.tensor.spec().bytes(); };
+    const auto largest = std::ranges::max_element(made.fields, {}, bytes);
+    if (largest == made.fields.end() || largest->tensor.owns_bytes())
+      return std::make_shared<Sample>(std::move(made));
     using Both = std::pair<Sample, std::shared_ptr<const Sample>>;
     const auto both = std::make_shared<const Both>(std::move(made), draft.stored);
-    return std::shared_ptr<const Sample>(both, &both->first);
+    return {both, &both->first};
   };
   if (way.excerpt) {
     std::optional<Sample> excerpt = stream.pipeline.excerpt(stored, draft.draws, how);
     if (!excerpt) return std::nullopt;
-    return write(of_stored(*std::move(excerpt)), way.codec);
+    return write(shared(*std::move(excerpt)), way.codec);
   }
   const Cut from = stored.cut;
   Result<Sample> made = stream.pipeline.run(std::move(stored), from, way.cut, draft.draws, how);
   if (!made) return std::nullopt;
-  return write(of_stored(std::move(made).value()), way.codec);
+  return write(shared(std::move(made).value()), way.codec);
 } catch (...) {  // out of memory
   return std::nullopt;
 }

@@ -145,8 +145,11 @@ void Server::run() {
   Impl& my = *impl_;
   if (!my.server) return;
   pollfd wait{my.stop_event, POLLIN, 0};
-  constexpr int kSecond = 1000;
-  while (poll(&wait, 1, kSecond) <= 0) my.service.end_idle_calls();
+  constexpr int kTick = 50;  // milliseconds
+  for (int ticks = 1; poll(&wait, 1, kTick) <= 0; ++ticks) {
+    my.shop.look_after();
+    if (ticks % (1000 / kTick) == 0) my.service.end_idle_calls();
+  }
   my.options.log("going down: what was ordered is sent first");
   if (grpc::HealthCheckServiceInterface* const health = my.server->GetHealthCheckService())
     health->Shutdown();

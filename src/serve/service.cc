@@ -60,6 +60,7 @@ class ShortCall : public Call {
   virtual void answer(const grpc::ByteBuffer& request) = 0;
   void send(const grpc::ByteBuffer& response) {
     response_ = response;
+    since_ = Clock::now();
     StartWriteAndFinish(&response_, {}, Status::OK);
   }
 

@@ -51,6 +51,10 @@ struct Workshop::Client::State {
   std::size_t ready_bytes = 0;
   double ready_since = 0;
 
+  std::vector<Answer> take_ready() {
+    ready_bytes = 0;
+    return std::exchange(ready, {});
+  }
   double used_by(double time) const { return used * std::exp((used_at - time) / kRemembered); }
 
   Mutex mutex;
@@ -106,7 +110,7 @@ void Workshop::Client::leave() {
   {
     MutexLock lock(shop_.mutex_);
     state_->waiting.clear();
-    state_->ready.clear();
+    (void)state_->take_ready();
     state_->has_left = true;
     std::erase(shop_.clients_, state_);
     shop_.stats_.bytes_held -= std::exchange(state_->held_bytes, 0);
@@ -176,8 +180,7 @@ void Workshop::read_loop() {
 }
 
 // Whether `order` is now another one of the same client, because answers wait to go together.
-// Whoever stops there takes them along, also those of other readers: one that storage keeps waiting
-// keeps no answer back.
+// Whoever stops there takes them along, also those of other readers.
 bool Workshop::read_one(const ClientState& client, Order& order) {
   const std::uint64_t token = order.token;
   const double begun = now();
@@ -203,13 +206,26 @@ bool Workshop::read_one(const ClientState& client, Order& order) {
       its.ready_bytes += account(its, answer);
       its.ready.push_back(std::move(answer));
     }
-    const bool due = its.ready_bytes >= kGroupBytes || now() - its.ready_since >= kGroupSeconds;
+    const bool due = its.ready_bytes >= kGroupBytes || usual_read_ > kQuickRead ||
+                     now() - its.ready_since >= kGroupSeconds;
     if (!has_work && !due && !closed_ && take_another(its, order)) return true;
-    group = std::exchange(its.ready, {});
-    its.ready_bytes = 0;
+    group = its.take_ready();
   }
   deliver(*client, std::move(group));
   return false;
+}
+
+void Workshop::look_after() {
+  std::vector<std::pair<ClientState, std::vector<Answer>>> groups;
+  {
+    MutexLock lock(mutex_);
+    const double at = now();
+    for (const ClientState& client : clients_)
+      if (!client->ready.empty() && at - client->ready_since >= kGroupSeconds)
+        groups.emplace_back(client, client->take_ready());
+    if (has_orders()) orders_changed_.notify_all();
+  }
+  for (auto& [client, group] : groups) deliver(*client, std::move(group));
 }
 
 void Workshop::offer(Job job) {

@@ -71,6 +71,10 @@ class Workshop {
     const std::shared_ptr<State> state_;
   };
 
+  // While reads are quick, few readers are awake. What one of them keeps waiting that meets a slow
+  // one, others take over: to be called some times a second.
+  void look_after();
+
   WorkshopStats stats() const;
 
  private:

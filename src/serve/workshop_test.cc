@@ -293,6 +293,27 @@ TEST_F(WorkshopTest, NobodyFallsBelowTheFloor) {
   EXPECT_LT(poor.maker_seconds(), 0.1);
 }
 
+// With quick reads one reader is awake: what it has ready, and what waits behind a read that
+// hangs, is not lost with it.
+TEST_F(WorkshopTest, AReadThatHangsKeepsNothingBack) {
+  WorkshopOptions how = options();
+  how.readers = 2;
+  Mailbox box;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver());
+  client.order(orders(plain(), 20, 60));  // reads are seen to be quick
+  box.wait_for(60);
+  FaultySource::Hold hold(*source_, {35});
+  client.order(orders(plain(), 30, 20));
+  while (box.size() < 60 + 19) {
+    shop.look_after();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(box.size(), 60u + 19u) << "all but the one that hangs";
+  hold.release();
+  box.wait_for(60 + 20);
+}
+
 TEST_F(WorkshopTest, AClientThatTakesNothingIsReadNoFurther) {
   WorkshopOptions how = options();
   how.client_memory = 1;

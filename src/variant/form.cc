@@ -19,6 +19,8 @@ constexpr std::uint32_t kMagic = 0x31465743;  // "CWF1"
 constexpr std::size_t kHashedFrom = 16;       // what stands before is checked by value
 // Smaller tensors, such as labels, are not worth a frame.
 constexpr std::size_t kLeastEncoded = 256;
+// What is smaller is copied, rather than that its sample is kept for it.
+constexpr std::size_t kLeastLent = 4096;
 
 struct Head {
   std::uint32_t magic;
@@ -114,7 +116,8 @@ FormWriter::FormWriter(const Sample& sample, const Codec& codec, Checksum checks
       else
         part.encoded.reset();
     }
-    if (!part.encoded && (!last_ || part.size > parts_[*last_].size)) last_ = i;
+    if (!part.encoded && part.size >= kLeastLent && (!last_ || part.size > parts_[*last_].size))
+      last_ = i;
   }
   const auto place = [&at](Part& part) {
     part.offset = aligned(at);
@@ -190,6 +193,7 @@ SharedBytes shared_form(std::shared_ptr<const Sample> sample, const Codec& codec
   Buffer head = pool.allocate(writer.head_size());
   writer.write_head(head.span());
   const std::array runs{head.view(), writer.tail()};
+  if (runs[1].empty()) sample.reset();  // nothing of it is needed any more
   using Held = std::pair<std::shared_ptr<const Sample>, Buffer>;
   return {runs, std::make_shared<const Held>(std::move(sample), std::move(head))};
 }

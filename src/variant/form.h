@@ -31,7 +31,7 @@ class FormWriter {
   void write(std::span<std::uint8_t> place) const;
 
   // All but the largest tensor that is not encoded, which stands last: its bytes are where they
-  // were.
+  // were. None where they are few.
   std::size_t head_size() const;
   std::span<const std::uint8_t> tail() const;
   // REQUIRES: place.size() == head_size().
