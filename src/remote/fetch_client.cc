@@ -403,8 +403,8 @@ void FetchClient::send(Time now) {
 }
 
 void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& batch) {
-  // What was asked for lasts so long, at the pace of the job; some of that is for the way.
-  const double within_s = kAtServer * steering_.pace_s() * static_cast<double>(asked_.size());
+  // What is here or asked for lasts so long, at the pace of the job; some of that is for the way.
+  const double within_s = kAtServer * steering_.pace_s() * job_.in_flight;
   wire::pb::FetchRequest request;
   if (!std::exchange(server.begun, true)) *request.mutable_begin() = begin_;
   for (const double worth : steering_.worth()) request.add_worth(static_cast<float>(worth));

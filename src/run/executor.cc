@@ -30,8 +30,8 @@ Executor::Executor(const What& what, const ExecutorOptions& options)
       pool_(BufferPool::create(options.memory_limit)),
       gate_(options.memory_limit),
       fetcher_(options.reads_in_flight > 0
-                   ? what.source->fetcher(
-                         {what.pipeline, what.seed, options.policy, options.threads, pool_})
+                   ? what.source->fetcher({what.pipeline, what.seed, options.policy,
+                                           options.threads, pool_, options.reads_in_flight})
                    : nullptr) {}
 
 Executor::~Executor() {

@@ -24,6 +24,7 @@ struct FetchJob {
   std::string policy;  // what may be done at the other end
   int threads = 1;     // that finish samples here
   std::shared_ptr<BufferPool> pool;
+  int in_flight = 64;  // samples that are asked for or wait here to be made, once it has begun
 };
 
 struct Fetched {
