@@ -40,6 +40,7 @@ std::shared_ptr<grpc::Channel> open_channel(const std::string& server, bool tls,
   wire::keep_transport_quiet();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(wire::kMostReplyBytes));
+  // Large frames, and a window of several messages: each of either wakes somebody.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);

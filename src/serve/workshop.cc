@@ -85,7 +85,7 @@ Workshop::Client::Client(Workshop& shop, Deliver deliver)
 Workshop::Client::~Client() { leave(); }
 
 void Workshop::Client::order(std::vector<Order> orders) {
-  Workshop& shop = shop_;  // whoever is served at once may be gone with this
+  Workshop& shop = shop_;  // a client that is served at once may be gone before the last line
   {
     MutexLock lock(shop.mutex_);
     for (Order& one : orders) state_->waiting.push_back(std::move(one));
