@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "cache/connection.h"
+#include "cache/redis_contents.h"
 #include "cache/server.h"
 #include "core/units.h"
+#include "cutwater/cache.h"
 #include "cutwater/error.h"
 #include "stop_on_signal.h"
 #include "verbs.h"
@@ -32,7 +34,12 @@ struct CacheArguments {
   std::string socket;
   bool json = false;
 
-  std::string path() const { return socket.empty() ? cache::default_socket() : socket; }
+  // A Redis server's URL in place of a path.
+  bool redis() const { return socket.starts_with("redis") && socket.find("://") < 12; }
+  std::string path() const {
+    if (socket.starts_with("unix:")) return socket.substr(5);
+    return socket.empty() ? cache::default_socket() : socket;
+  }
 };
 
 struct ServeArguments : CacheArguments {
@@ -152,7 +159,40 @@ ordered_json json_of_job(const wire::Row& row) {
           {"had", row.entries}};
 }
 
+ordered_json json_of_form(const redis::FormContents& form) {
+  return {{"data", hex(form.data)},
+          {"form", hex(form.form)},
+          {"entries", form.entries},
+          {"bytes", form.bytes}};
+}
+
+// Hits and misses are each job's own: a server does not count ours apart.
+void stat_redis(const CacheArguments& arguments) {
+  const std::vector<redis::FormContents> forms = redis::contents_of(arguments.socket);
+  const CacheStats now = redis_cache(arguments.socket)->stats();
+  std::int64_t entries = 0;
+  std::size_t bytes = 0;
+  ordered_json by_form = ordered_json::array();
+  for (const redis::FormContents& form : forms) {
+    entries += form.entries;
+    bytes += form.bytes;
+    by_form.push_back(json_of_form(form));
+  }
+  if (arguments.json)
+    return print({{"bytes", bytes},
+                  {"server_bytes", now.bytes},
+                  {"limit", now.limit},
+                  {"entries", entries},
+                  {"evicted", now.evicted},
+                  {"by_form", by_form}});
+  std::printf("%s in %lld entries; the server uses %s of %s, %lld keys made way\n",
+              bytes_text(bytes).c_str(), static_cast<long long>(entries),
+              bytes_text(now.bytes).c_str(), bytes_text(now.limit).c_str(),
+              static_cast<long long>(now.evicted));
+}
+
 void stat(const CacheArguments& arguments) {
+  if (arguments.redis()) return stat_redis(arguments);
   Connection connection = connection_to(arguments);
   const auto now = connection.ask<wire::StatReply>(wire::Stat{});
   const std::vector<wire::Row> forms = all_rows(connection, wire::Listed::kForms);
@@ -195,7 +235,21 @@ void stat(const CacheArguments& arguments) {
                 static_cast<unsigned long long>(row.bytes), hex(row.b).c_str());
 }
 
+void ls_redis(const CacheArguments& arguments) {
+  const std::vector<redis::FormContents> forms = redis::contents_of(arguments.socket);
+  if (arguments.json) {
+    ordered_json json = {{"forms", ordered_json::array()}};
+    for (const redis::FormContents& form : forms) json["forms"].push_back(json_of_form(form));
+    return print(json);
+  }
+  std::printf("%-16s  %-16s  %10s  %10s\n", "data", "form", "entries", "bytes");
+  for (const redis::FormContents& form : forms)
+    std::printf("%16s  %16s  %10lld  %10s\n", hex(form.data).c_str(), hex(form.form).c_str(),
+                static_cast<long long>(form.entries), bytes_text(form.bytes).c_str());
+}
+
 void ls(const CacheArguments& arguments) {
+  if (arguments.redis()) return ls_redis(arguments);
   Connection connection = connection_to(arguments);
   const std::vector<wire::Row> forms = all_rows(connection, wire::Listed::kForms);
   if (arguments.json) {
@@ -219,13 +273,22 @@ void clear(const ClearArguments& arguments) {
   if (by_form) question.form = number_argument("--form", arguments.form);
   question.by_data = by_data ? 1 : 0;
   question.by_form = by_form ? 1 : 0;
+  const auto tell = [&](std::int64_t entries, std::uint64_t bytes) {
+    if (arguments.json)
+      print({{"entries", entries}, {"bytes", bytes}});
+    else
+      std::printf("%lld entries, %s\n", static_cast<long long>(entries), bytes_text(bytes).c_str());
+  };
+  if (arguments.redis()) {
+    redis::Selection which;
+    if (by_data) which.data = question.data;
+    if (by_form) which.form = question.form;
+    const redis::FormContents cleared = redis::clear(arguments.socket, which);
+    return tell(cleared.entries, cleared.bytes);
+  }
   Connection connection = connection_to(arguments);
   const auto cleared = connection.ask<wire::ClearReply>(question);
-  if (arguments.json)
-    print({{"entries", cleared.entries}, {"bytes", cleared.bytes}});
-  else
-    std::printf("%lld entries, %s\n", static_cast<long long>(cleared.entries),
-                bytes_text(cleared.bytes).c_str());
+  tell(cleared.entries, cleared.bytes);
 }
 
 template <class Arguments>
@@ -235,7 +298,9 @@ std::shared_ptr<Arguments> add_verb(CLI::App& cache, const char* name, const cha
   auto arguments = std::make_shared<Arguments>();
   CLI::App* const verb = cache.add_subcommand(name, what);
   options(*verb, *arguments);
-  verb->add_option("--socket", arguments->socket, "Where it is served (default: your own place)");
+  verb->add_option(
+      "--socket", arguments->socket,
+      "Where it is served (default: your own place); for all but serve also redis://…");
   verb->add_flag("--json", arguments->json, "One JSON object on stdout");
   verb->callback([arguments, run] { run(*arguments); });
   return arguments;

@@ -195,7 +195,7 @@ def entropy_indexes() -> Seeds:
 
 
 def kept_hints() -> Seeds:
-    """As src/run/HINTS.md has it; what names the data set, and the digest, the target fills in."""
+    """As src/source/HINTS.md has it; what names the data set, and the digest, the target fills in."""
     for count in (0, 1, 3):
         entries = b"".join(
             (30 * k).to_bytes(8, "little") + (k + 1).to_bytes(4, "little") + b"x" * (k + 1) for k in range(count)

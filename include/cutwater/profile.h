@@ -80,6 +80,10 @@ struct Profile {
   double memory_bytes_per_s = 0;        // a copy, one thread, while all threads copy
   double fresh_memory_bytes_per_s = 0;  // the same into memory that nobody has used before
   double engine_s = 0;                  // of a thread, per sample, besides reading and ops
+  // Of a thread, from a sample's read to its slot in a batch, while all threads take one sample
+  // after the other: more than its parts add up to, each of which was measured among its like. 0:
+  // not measured.
+  double whole_s = 0;
   std::optional<double> consumer_samples_per_s;
   int threads = 1;     // asked for; no more than there are samples have measured
   double seconds = 0;  // that the profile took

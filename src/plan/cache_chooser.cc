@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kTie = 0.005;         // as good as equal: the split with fewer forms is taken
 constexpr std::size_t kBestAlone = 6;  // forms that are tried besides those of the program
-constexpr double kWindowPerJob = 16, kWindowShare = 0.01;  // samples; of all samples
+constexpr double kWindowPerJob = 24, kWindowShare = 0.01;  // samples; of all samples
 constexpr double kMostWindow = 0.25;
 
 double sum(const std::vector<double>& values) {

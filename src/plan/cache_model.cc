@@ -107,6 +107,19 @@ CacheModel::CacheModel(const Profile& profile) {
   }
   for (std::size_t k = checked.cuts().size(); k < profile.cuts.size(); ++k)
     fresh.push_back(fresh_form(profile, k));
+
+  const auto take_longer = [&](std::vector<double>& column) {
+    for (double& seconds : column) seconds *= checked.slower();
+  };
+  take_longer(miss_s);
+  take_longer(first_miss_s);
+  for (FormColumns& form : forms)
+    for (auto* column : {&form.hit_s, &form.make_s, &form.first_make_s, &form.until_s})
+      take_longer(*column);
+  for (FreshForm& form : fresh) {
+    form.hit_s *= checked.slower();
+    form.put_s *= checked.slower();
+  }
 }
 
 Amounts CacheModel::miss(std::size_t sample) const {

@@ -47,6 +47,15 @@ TEST(CachePlan, OneJobHitsWhatIsResident) {
   EXPECT_EQ(plan.window_bytes, 0);
 }
 
+TEST(CachePlan, TheWholeMayTakeLongerThanItsParts) {
+  Profile profile = simple();
+  PlanOptions options = seneca(1, 1e9);
+  options.split = "decode=1";
+  const double rate = planned(profile, options).samples_per_s;
+  profile.whole_s = 1.2 * 0.010;
+  EXPECT_NEAR(planned(profile, options).samples_per_s, rate / 1.2, 1e-9 * rate);
+}
+
 TEST(CachePlan, JobsTakeFromEachOther) {
   for (const int jobs : {2, 3, 8}) {
     PlanOptions options = seneca(jobs, 1e9);

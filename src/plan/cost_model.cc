@@ -21,6 +21,8 @@ constexpr double kStoreBytesPerSample = 2048;
 constexpr double kTrials = 32, kTrialBytes = 8 << 20;
 constexpr double kShardBytes = 256 << 20, kLeastShards = 16;
 constexpr double kFilesPerShard = 2, kOtherFiles = 4;
+constexpr double kMostSlower =
+    2;  // beyond it, something else was going on while the whole was timed
 
 double mean(const std::vector<double>& column, std::size_t samples, const std::string& what) {
   if (column.size() != samples)
@@ -131,6 +133,11 @@ CostModel::CostModel(const Profile& profile)
   const double good = static_cast<double>(samples);
   samples_ = static_cast<double>(profile.data_samples) * good /
              (good + static_cast<double>(profile.bad.size()));
+  const double parts_s = source_read_s() + cuts_.front().finish_s;
+  if (!std::isfinite(profile.whole_s) || profile.whole_s < 0)
+    throw Error(Code::kInvalidArgument,
+                "the profile's whole_s is " + std::to_string(profile.whole_s));
+  if (parts_s > 0) slower_ = std::clamp(profile.whole_s / parts_s, 1.0, kMostSlower);
 }
 
 double CostModel::source_read_s() const {
@@ -146,7 +153,7 @@ double CostModel::store_read_s(double bytes) const {
 // A sample that takes so much of a thread and ends in a batch.
 Load CostModel::delivered(double cpu_s, const Circumstances& c) const {
   Load load;
-  load.seconds[Load::kCpu] = (cpu_s + engine_s_) / c.threads;
+  load.seconds[Load::kCpu] = (slower_ * cpu_s + engine_s_) / c.threads;
   load.seconds[Load::kConsumer] = per(1, c.consumer_samples_per_s);
   return load;
 }

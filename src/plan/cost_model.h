@@ -53,6 +53,8 @@ class CostModel {
 
   double samples() const { return samples_; }                  // of an epoch
   const std::vector<CutMeans>& cuts() const { return cuts_; }  // the stable ones, from 0
+  // Times as long as its parts a sample takes, when all threads take one after the other.
+  double slower() const { return slower_; }
 
   // Everything but break_even_epochs. `later` gets the load of a sample in later epochs.
   Strategy unprepared(const Circumstances& c, Load& later) const;
@@ -77,7 +79,7 @@ class CostModel {
 
   std::vector<CutMeans> cuts_;
   StorageProfile storage_;
-  double samples_ = 0, engine_s_ = 0, fresh_memory_bytes_per_s_ = 0;
+  double samples_ = 0, engine_s_ = 0, slower_ = 1, fresh_memory_bytes_per_s_ = 0;
   bool reads_files_ = true;
 };
 

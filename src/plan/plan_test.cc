@@ -98,6 +98,17 @@ TEST(Plan, AMemoryCacheHoldsWhatFits) {
   EXPECT_DOUBLE_EQ(plan.choice.memory_bytes, 5e7);
 }
 
+TEST(Plan, TheWholeMayTakeLongerThanItsParts) {
+  Profile profile = simple();
+  const double parts_s = profile.cuts[0].finish_s[0];
+  const double rate = make_plan(profile, {}).alternatives.front().samples_per_s;
+  for (const auto& [whole_s, times] : {std::pair{0.0, 1.0}, {0.9, 1.0}, {1.25, 1.25}, {9, 2}}) {
+    profile.whole_s = whole_s * parts_s;
+    const Plan plan = make_plan(profile, {});
+    EXPECT_DOUBLE_EQ(plan.alternatives.front().samples_per_s, rate / times) << whole_s;
+  }
+}
+
 TEST(Plan, ThreadsReadsWritesAndTheConsumerBoundIt) {
   Profile profile = simple();
   profile.threads = 4;

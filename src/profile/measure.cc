@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -302,6 +303,23 @@ double Measure::finish(std::size_t worker, Sample sample, std::uint32_t epoch, H
         std::memcpy(place.bytes(), view_of(field).data(), view_of(field).size());
     }
   });
+}
+
+double Measure::whole_s(std::span<const SampleId> ids) {
+  std::vector<std::vector<std::uint8_t>> known(ids.size());
+  const auto take = [&](std::size_t worker, std::size_t i, std::uint32_t epoch) {
+    SampleHints hints(known[i], true, epoch < kMeasuredEpoch);
+    finish(worker, value_of(source_.read(ids[i], *pool_)), epoch, learns_ ? &hints : nullptr);
+  };
+  for (std::uint32_t epoch = 0; epoch < kMeasuredEpoch; ++epoch)
+    team_.each(ids.size(), [&](std::size_t worker, std::size_t i) { take(worker, i, epoch); });
+  // Passes follow each other without a pause, in which threads would wait for the slowest.
+  const std::size_t count = kPasses * ids.size();
+  std::vector<double> seconds(count);
+  team_.each(count, [&](std::size_t worker, std::size_t n) {
+    seconds[n] = timed([&] { take(worker, n % ids.size(), kMeasuredEpoch); });
+  });
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(count);
 }
 
 bool Measure::made_after(Cut cut, std::string_view field) const {

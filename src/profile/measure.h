@@ -49,6 +49,9 @@ class Measure {
   // more.
   std::vector<SampleValues> samples(std::span<const SampleId> ids, std::vector<Failure>& bad);
 
+  // Profile::whole_s of these samples, which were good.
+  double whole_s(std::span<const SampleId> ids);
+
   // Of all cuts; known once a sample was good.
   const std::vector<std::vector<Codec>>& codecs() const { return codecs_; }
 

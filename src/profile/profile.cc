@@ -159,6 +159,7 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
   if (!any_excerpt(profile)) profile.excerpt = {};
 
   profile.reads_files = reads_files(*source, profile.ids);
+  profile.whole_s = measure.whole_s(profile.ids);
   profile.memory_bytes_per_s = probe_memory(team, measure);
   profile.fresh_memory_bytes_per_s = probe_fresh_memory(team, measure);
   profile.storage = probe_storage(*source, profile.ids, team, measure);

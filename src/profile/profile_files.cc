@@ -76,6 +76,7 @@ ordered_json meta_of(const Profile& profile) {
       {"relative_error", profile.relative_error},
       {"reads_files", profile.reads_files},
       {"engine_s", profile.engine_s},
+      {"whole_s", profile.whole_s},
       {"memory_bytes_per_s", profile.memory_bytes_per_s},
       {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
       {"consumer_samples_per_s", profile.consumer_samples_per_s
@@ -211,6 +212,7 @@ class Loading {
     profile.relative_error = number(meta_, "relative_error");
     profile.reads_files = truth(meta_, "reads_files");
     profile.engine_s = number(meta_, "engine_s");
+    if (meta_.contains("whole_s")) profile.whole_s = number(meta_, "whole_s");
     profile.memory_bytes_per_s = number(meta_, "memory_bytes_per_s");
     profile.fresh_memory_bytes_per_s = number(meta_, "fresh_memory_bytes_per_s");
     if (!at(meta_, "consumer_samples_per_s").is_null())

@@ -105,6 +105,7 @@ TEST(Profile, HasTheSizesAndNamesOfEveryCut) {
   EXPECT_EQ(profile.pipeline, Pipeline::parse(profile.pipeline, kTable).to_string());
   EXPECT_FALSE(profile.reads_files);
   EXPECT_THAT(profile.excerpt.bytes, SizeIs(0));  // none of these ops has any
+  EXPECT_GT(profile.whole_s, 0);
   EXPECT_GT(profile.memory_bytes_per_s, 0);
   EXPECT_GT(profile.fresh_memory_bytes_per_s, 0);
 }

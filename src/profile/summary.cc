@@ -192,6 +192,7 @@ std::string profile_json(const Profile& profile) {
       {"memory_bytes_per_s", profile.memory_bytes_per_s},
       {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
       {"engine_s", profile.engine_s},
+      {"whole_s", profile.whole_s},
       {"consumer_samples_per_s", profile.consumer_samples_per_s
                                      ? ordered_json(*profile.consumer_samples_per_s)
                                      : ordered_json()}};

@@ -43,6 +43,7 @@ inline Profile small_profile() {
   profile.memory_bytes_per_s = 9;
   profile.fresh_memory_bytes_per_s = 14;
   profile.engine_s = 10;
+  profile.whole_s = 15;
   profile.consumer_samples_per_s = 11;
   profile.threads = 2;
   profile.seconds = 12;

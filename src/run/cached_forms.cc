@@ -47,7 +47,7 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, FormPlan plan)
       jobs_expected_(std::max(use.jobs, use.cache->shared() ? 2 : 1)),
       plan_(std::move(plan)),
       data_(data_of(what, use)),
-      densities_(static_cast<std::size_t>(what.source->size())) {
+      made_(static_cast<std::size_t>(what.source->size())) {
   if (const std::optional<Cut> cut = fresh_cut(what)) fresh_ = add(*cut, codec_);
   // Other jobs may have chosen otherwise: what they have kept will do.
   for (Cut cut = what.pipeline.frontier(); cut >= what.source->cut(); --cut) {
@@ -120,7 +120,11 @@ void CachedForms::choose_again() {
   MutexLock lock(mutex_);
   Form* const before = chosen_.exchange(at(choice.cut, codec_));
   if (before != chosen_)
-    for (std::atomic<float>& density : densities_) density.store(0, std::memory_order_relaxed);
+    for (Made& made : made_) {
+      made.bytes.store(0, std::memory_order_relaxed);
+      made.density.store(0, std::memory_order_relaxed);
+      made.refused.store(false, std::memory_order_relaxed);
+    }
   chosen_for_ = jobs;
   why_ = choice.why;
 }
@@ -153,17 +157,23 @@ std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, Keeper
   return std::nullopt;
 }
 
-// To stop at a cut in vain costs time: what a sample has saved before, or else what one usually
-// does, says whether it would be kept. Its size counts as the usual one.
+// To stop at a cut in vain costs time: what a sample has weighed and saved before, or else what one
+// usually does, says whether it would be kept. For a job that is alone nothing changes by itself:
+// what was refused gets room that is free, and drives nothing out.
 bool CachedForms::has_room(const Form& form, Turn turn) const {
   const std::int64_t offered = form.offered.load(std::memory_order_relaxed);
-  const std::int64_t bytes =
-      form.offered_bytes.load(std::memory_order_relaxed) / std::max<std::int64_t>(offered, 1);
-  double density = densities_[static_cast<std::size_t>(turn.id)].load(std::memory_order_relaxed);
-  if (form.fresh || !(density > 0))
+  if (offered == 0) return cache_->has_room(key(form, turn), 0, kNobodyKnows);
+  const Made& made = made_[static_cast<std::size_t>(turn.id)];
+  double bytes = made.bytes.load(std::memory_order_relaxed);
+  double density = made.density.load(std::memory_order_relaxed);
+  if (form.fresh || !(density > 0)) {
+    bytes = static_cast<double>(form.offered_bytes.load(std::memory_order_relaxed)) /
+            static_cast<double>(offered);
     density = form.usual_density.load(std::memory_order_relaxed) * saved_share(form);
-  const double seconds = offered > 0 ? density * static_cast<double>(bytes) : kNobodyKnows;
-  return cache_->has_room(key(form, turn), static_cast<std::size_t>(bytes), seconds);
+  } else if (made.refused.load(std::memory_order_relaxed) && jobs_that_share() == 1) {
+    density = 0;
+  }
+  return cache_->has_room(key(form, turn), static_cast<std::size_t>(bytes), density * bytes);
 }
 
 // What was found in an earlier form than somebody asked for is kept in that, too. Where the form
@@ -207,11 +217,16 @@ void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds
   form->offered_bytes.fetch_add(size, std::memory_order_relaxed);
   form->offered.fetch_add(1, std::memory_order_relaxed);
   const double saved = saved_seconds(*form, seconds, static_cast<double>(size));
-  if (!form->fresh)
-    densities_[static_cast<std::size_t>(sample.id)].store(
-        static_cast<float>(saved / static_cast<double>(size)), std::memory_order_relaxed);
-  if (!cache_->put(key(*form, {sample.id, epoch}), writer.size(), saved,
-                   [&writer](std::span<std::uint8_t> place) { writer.write(place); })) {
+  const bool kept = cache_->put(key(*form, {sample.id, epoch}), writer.size(), saved,
+                                [&writer](std::span<std::uint8_t> place) { writer.write(place); });
+  if (!form->fresh) {
+    Made& made = made_[static_cast<std::size_t>(sample.id)];
+    made.bytes.store(static_cast<float>(size), std::memory_order_relaxed);
+    made.density.store(static_cast<float>(saved / static_cast<double>(size)),
+                       std::memory_order_relaxed);
+    made.refused.store(!kept, std::memory_order_relaxed);
+  }
+  if (!kept) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return;
   }

@@ -88,9 +88,13 @@ class CachedForms final : public FormKeeper {
   // One form for all samples, chosen for so many jobs.
   std::atomic<Form*> chosen_{nullptr};
   std::atomic<int> chosen_for_{0};
-  // What each sample saves by the byte in its stable form, as when it was last made; 0: it never
-  // was, or in another form.
-  std::vector<std::atomic<float>> densities_;
+  // Each sample in its stable form, as when it was last made; zeros: it never was, or in another
+  // form.
+  struct Made {
+    std::atomic<float> bytes{0}, density{0};  // seconds that it saves, by the byte
+    std::atomic<bool> refused{false};
+  };
+  std::vector<Made> made_;
   mutable Mutex mutex_;
   std::string why_ CUTWATER_GUARDED_BY(mutex_);
 

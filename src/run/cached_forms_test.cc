@@ -281,6 +281,27 @@ TEST(CachedForms, ACacheThatCannotKeepEndsNothing) {
   EXPECT_GE(cache.refused, 3 * kSamples);
 }
 
+// Full of what is worth more than it says beforehand.
+class FullCache final : public Cache {
+ public:
+  CacheValue get(const CacheKey&) override { return {}; }
+  bool has_room(const CacheKey&, std::size_t, double seconds) const override { return seconds > 0; }
+  void drop(const CacheKey&) override {}
+  std::unique_ptr<CacheSeat> seat(const JobOffer&) override { return nullptr; }
+  bool put(const CacheKey&, std::size_t, double, const Fill&) override { return false; }
+  bool shared() const override { return false; }
+  CacheStats stats() const override { return {}; }
+};
+
+TEST(CachedForms, WhatWasRefusedIsNotMadeForNothingAgain) {
+  const What what = what_of(source());
+  HowFast how = cached(kPlenty, "window");
+  how.cache.cache = std::make_shared<FullCache>();
+  Loader loader(what, how);
+  EXPECT_EQ(test::epochs(loader, 3), stream(what));
+  EXPECT_EQ(loader.stats().cache->refused, kSamples) << "in the first epoch, and never again";
+}
+
 // Takes its time to read.
 class DearSource final : public MemorySource {
  public:

@@ -33,13 +33,13 @@
 #include "cutwater/options.h"
 #include "run/epoch_run.h"
 #include "run/form_keeper.h"
-#include "run/hint_book.h"
 #include "run/memory_gate.h"
 #include "run/op_record.h"
 #include "run/read_times.h"
 #include "run/ring.h"
 #include "run/sample_read.h"
 #include "source/fetcher.h"
+#include "source/hint_book.h"
 
 namespace cutwater {
 

@@ -37,6 +37,7 @@ class DataSets {
     ServedData data;
     std::string stamp;
     std::shared_ptr<const Stream> plain;
+    std::shared_ptr<HintBook> hints;
   };
   const Set& named(const std::string& name) const;
 

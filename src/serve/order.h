@@ -13,6 +13,7 @@
 #include "cutwater/pipeline.h"
 #include "cutwater/source.h"
 #include "serve/ways.h"
+#include "source/hint_book.h"
 
 namespace cutwater::serve {
 
@@ -24,6 +25,8 @@ struct Stream {
   std::shared_ptr<WayBook> book = nullptr;  // its first way is "as stored"
   bool always = false;                      // the last way, whatever it weighs
   std::uint64_t data = 0;                   // CacheKey::data
+  // What ops have learned of the data set's samples, whoever asked for them; null: nothing is.
+  std::shared_ptr<HintBook> hints = nullptr;
 };
 
 struct Order {

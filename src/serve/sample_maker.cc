@@ -115,6 +115,7 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
   const Stream& stream = *draft.order.stream;
   RunContext how;
   how.pool = pool_;
+  how.hints = stream.hints.get();
   how.reserve = [this](std::size_t bytes) {
     if (bytes > options_.sample_bytes)
       throw Error(Code::kBadSample, "takes more memory than a server gives it");

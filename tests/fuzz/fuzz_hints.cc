@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "fuzz.h"
-#include "run/hint_book.h"
+#include "source/hint_book.h"
 
 namespace cutwater::fuzz {
 namespace {

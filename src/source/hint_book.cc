@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/hint_book.h"
+#include "source/hint_book.h"
 
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <bit>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "core/xxh3.h"
 #include "source/kept_file.h"
 #include "source/read_file.h"
 
@@ -35,6 +35,10 @@ T get(std::string_view bytes, std::size_t at) {
   T value;
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
+}
+
+std::uint64_t digest_of(std::string_view bytes) {
+  return xxh3({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace
@@ -89,7 +93,7 @@ std::string HintBook::encode(std::string_view of) const {
     }
   }
   std::memcpy(bytes.data() + count_at, &count, sizeof count);
-  put(bytes, static_cast<std::uint64_t>(XXH3_64bits(bytes.data(), bytes.size())));
+  put(bytes, digest_of(bytes));
   return bytes;
 }
 
@@ -100,7 +104,7 @@ bool HintBook::decode(std::string_view bytes, std::string_view of) {
   expected.resize(kOfBytes, '\0');
   if (body.substr(kMagic.size(), kOfBytes) != expected ||
       get<std::uint64_t>(body, kMagic.size() + kOfBytes) != static_cast<std::uint64_t>(samples_) ||
-      get<std::uint64_t>(bytes, body.size()) != XXH3_64bits(body.data(), body.size()))
+      get<std::uint64_t>(bytes, body.size()) != digest_of(body))
     return false;
   // First all of it is looked at, then it is taken.
   for (const bool take : {false, true}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // HintBook within its bounds, from many threads, as bytes; and KeptHints wherever it may write.
-#include "run/hint_book.h"
+#include "source/hint_book.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
