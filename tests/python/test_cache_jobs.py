@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from helpers import command, stream
+from trial_caches import serve
 
 import cutwater as cw
 
@@ -204,3 +205,25 @@ def test_a_failing_job_ends_them_all(photos: Path, tmp_path: Path) -> None:
         shutil.copy(path, tmp_path)
     done = command("run", "--data", tmp_path, "--pipeline", TRAIN, "--jobs", 3, "--epochs", 50, "--link", "1MB/s")
     assert done.returncode == 1 and "broken.jpg" in done.stderr
+
+
+def test_what_is_in_redis_is_counted_and_cleared(photos: Path, tmp_path: Path) -> None:
+    def ask(verb: str, *words: str) -> Any:
+        said = command("cache", verb, *words, "--socket", redis.name, "--json")
+        assert said.returncode == 0, said.stderr
+        return json.loads(said.stdout)
+
+    ds = cw.folder(photos).apply(TRAIN)
+    with serve("redis", 32 << 20, tmp_path) as redis:
+        with loader(ds, cache=redis.name, cache_split="source=0.5,decode=0.5") as feed:
+            stream(feed, 2)
+        forms = ask("ls")["forms"]
+        assert len(forms) == 2 and sum(form["entries"] for form in forms) == len(ds)
+        assert ask("stat")["entries"] == len(ds)
+        assert ask("clear", "--form", forms[0]["form"])["entries"] == forms[0]["entries"]
+        assert [form["form"] for form in ask("ls")["forms"]] == [forms[1]["form"]]
+        assert "entries" in command("cache", "clear", "--all", "--socket", redis.name).stdout
+        assert ask("stat")["entries"] == 0
+        assert command("cache", "stat", "--socket", redis.name).stdout.startswith("0 bytes in 0 entries")
+    gone = command("cache", "clear", "--all", "--socket", redis.name)
+    assert gone.returncode == 1 and str(redis.socket) in gone.stderr  # type: ignore[attr-defined]
