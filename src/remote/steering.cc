@@ -26,8 +26,6 @@ constexpr double kFastLink = 1e11;
 // Of the last so many decisions, what the fastest saw of the consumer counts: who has to share its
 // cores, perhaps with the server, looks slower than it is, and would ask for the more work there.
 constexpr std::size_t kPaces = 8;
-// Of the server's threads: with all of it, what saves least would wait for ever.
-constexpr double kHeadroom = 0.9;
 
 constexpr std::string_view kPolicies[] = {"auto",    "sophon",     "none", "no-off",
                                           "all-off", "resize-off", "paper"};
@@ -194,7 +192,8 @@ void Steering::decide() {
     }
   OffloadMachine machine;
   machine.link_bytes_per_s = link.value_or(kFastLink);
-  machine.storage_threads = kHeadroom * machine_.storage_threads;
+  // All of the server: what saves least then waits too long there, and comes as it is stored.
+  machine.storage_threads = machine_.storage_threads;
   machine.compute_threads = machine_.compute_threads;
   if (consumer_s > 0) machine.consumer_samples_per_s = 1 / consumer_s;
   // What is stored is raw to the solver, at whatever cut it stands.

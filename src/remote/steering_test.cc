@@ -161,7 +161,7 @@ TEST_F(BusyTrainer, IsRelievedByWhatIsLargerButNearlyDone) {
   Steering steers = steering(4);
   learn(steers, {work(kStored, 4e-3), work(kExcerpt, 3e-3), work(kTensor, 0.2e-3)});
   EXPECT_EQ(chosen(steers), 2U);
-  EXPECT_LT(steers.pace_s(), 1.001 * kTensorCost / (0.9 * 4)) << "the server bounds then";
+  EXPECT_LT(steers.pace_s(), 1.001 * kTensorCost / 4) << "the server bounds then";
 }
 
 TEST_F(BusyTrainer, TriesWhatMightHelp) {

@@ -25,13 +25,6 @@ double fixed_bytes(const Pipeline& pipeline, Cut cut) {
 
 }  // namespace
 
-// A small part takes less than a large one, though it has to be found; how much less, samples tell.
-double WayBook::Known::seconds_for(double needed_share) const {
-  constexpr double kLeastVariance = 1e-3, kLeast = 0.25;
-  const double slope = variance > kLeastVariance ? std::max(covariance / variance, 0.0) : 0;
-  return std::max(seconds + slope * (needed_share - needed), kLeast * seconds);
-}
-
 WayBook::WayBook(const Pipeline& pipeline, std::vector<Way> ways)
     : ways_(std::move(ways)), known_(ways_.size()) {
   for (const Way& way : ways_)
@@ -55,8 +48,7 @@ void WayBook::estimate(const Facts& facts, std::vector<Offer>& offers) const {
     // before anything was tried.
     const bool told = ways_[way].excerpt || fixed_bytes_[way] > 0;
     if (known.tried > 0)
-      offers[way] = {known.bytes * unit(way, facts),
-                     known.seconds_for(facts.excerpt_share) * facts.stored_bytes};
+      offers[way] = {known.bytes * unit(way, facts), known.seconds * facts.stored_bytes};
     else if (told)
       offers[way] = {unit(way, facts), kUntriedSecondsPerByte * facts.stored_bytes};
   }
@@ -84,12 +76,7 @@ void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was) {
   ++known.tried;
   const auto share = 1 / static_cast<double>(std::min(known.tried, kMemory));
   known.bytes += (was.bytes / weight - known.bytes) * share;
-  const double off = facts.excerpt_share - known.needed;
-  const double longer = was.seconds / facts.stored_bytes - known.seconds;
-  known.needed += off * share;
-  known.seconds += longer * share;
-  known.variance += (off * off * (1 - share) - known.variance) * share;
-  known.covariance += (off * longer * (1 - share) - known.covariance) * share;
+  known.seconds += (was.seconds / facts.stored_bytes - known.seconds) * share;
 }
 
 std::optional<std::size_t> WayBook::to_try() {

@@ -61,12 +61,7 @@ class WayBook {
  private:
   struct Known {
     std::int64_t tried = 0, on_trial = 0;
-    double bytes = 0;    // for each unit
-    double seconds = 0;  // for each stored byte, where `needed` of them were
-    // Of those, the part that is needed, and how seconds go with it.
-    double needed = 0, variance = 0, covariance = 0;
-
-    double seconds_for(double needed_share) const;
+    double bytes = 0, seconds = 0;  // for each unit
   };
   double unit(std::size_t way, const Facts& facts) const;
 

@@ -47,18 +47,6 @@ TEST_F(WayBookTest, LearnsWhatWaysWeighAndCost) {
   EXPECT_DOUBLE_EQ(all[kExcerpt].seconds, 4e-3);
 }
 
-TEST_F(WayBookTest, LearnsThatALargePartTakesLonger) {
-  for (int i = 0; i < 200; ++i) {
-    const double share = (i % 10 + 1) / 11.0;
-    book_.learn(kExcerpt, {1000, share}, {1000 * share, 1e-3 + 4e-3 * share});
-  }
-  EXPECT_NEAR(offers(1000, 0.1)[kExcerpt].seconds, 1.4e-3, 1e-5);
-  EXPECT_NEAR(offers(1000, 0.9)[kExcerpt].seconds, 4.6e-3, 1e-5);
-  for (int i = 0; i < 200; ++i) book_.learn(kPixels, {1000, i % 2 * 0.5}, {192, i % 2 ? 1.0 : 2.0});
-  EXPECT_NEAR(offers(1000, 0)[kPixels].seconds, offers(1000, 0.9)[kPixels].seconds, 1e-9)
-      << "that more takes less time is chance";
-}
-
 TEST_F(WayBookTest, ForgetsWhatWasLongAgo) {
   for (int i = 0; i < 300; ++i) book_.learn(kPixels, {1000, 1}, {192, 1});
   for (int i = 0; i < 3000; ++i) book_.learn(kPixels, {1000, 1}, {192, 2});
