@@ -36,10 +36,7 @@ struct CacheArguments {
 
   // A Redis server's URL in place of a path.
   bool redis() const { return socket.starts_with("redis") && socket.find("://") < 12; }
-  std::string path() const {
-    if (socket.starts_with("unix:")) return socket.substr(5);
-    return socket.empty() ? cache::default_socket() : socket;
-  }
+  std::string path() const { return socket.empty() ? cache::default_socket() : socket; }
 };
 
 struct ServeArguments : CacheArguments {
@@ -106,6 +103,9 @@ std::map<uid_t, std::uint64_t> quotas_of(const std::vector<std::string>& argumen
 }
 
 void serve(const ServeArguments& arguments) {
+  if (arguments.redis())
+    throw Error(Code::kInvalidArgument, "--socket must be a path, got '" + arguments.socket +
+                                            "'; a Redis server is started by redis-server");
   cache::ServeOptions options;
   options.socket = arguments.path();
   options.limit = parse_bytes("--memory", arguments.memory);

@@ -71,6 +71,11 @@ std::string Client::trouble() const {
   return trouble_.empty() ? std::string() : to_string(url_) + ": " + trouble_ + kMeanwhile;
 }
 
+std::string Client::why_unknown() const {
+  MutexLock lock(mutex_);
+  return to_string(url_) + ": " + trouble_;
+}
+
 // What the server refused; nothing: it could not be asked, and is down now.
 std::optional<std::string> Client::try_node(Node& node, bool asking, const Work& work) {
   const Deadline deadline = Clock::now() + url_.timeout;

@@ -30,6 +30,7 @@ class Client {
   std::vector<std::shared_ptr<Node>> nodes() const;
   std::shared_ptr<Node> node_of(std::uint16_t slot) const;  // null: not known
   std::string trouble() const;
+  std::string why_unknown() const;  // the nodes, where there are none
 
   // What the server refuses, in its words; empty: nothing. May be called again on another
   // connection, from its beginning.

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include "cache/redis_client.h"
@@ -18,6 +20,7 @@ struct Found {
   std::uint64_t data = 0;
   std::optional<std::uint64_t> form = {};  // none: a list
   bool is_first = false;                   // of its value's chunks
+  std::size_t bytes = 0;
 };
 
 std::optional<std::uint64_t> number_in(std::string_view text) {
@@ -71,14 +74,12 @@ class Walker {
  public:
   explicit Walker(const std::string& url) : client_(parse_url(url), [] {}) {
     (void)client_.mend();
-    if (client_.nodes().empty()) throw Error(Code::kUnavailable, client_.trouble());
+    if (client_.nodes().empty()) throw Error(Code::kUnavailable, client_.why_unknown());
   }
 
-  // A part of the keys, and of each of them the bytes. Returns what the server refused, in its own
-  // words.
-  using See =
-      std::function<std::string(Connection& link, Deadline deadline,
-                                const std::vector<Found>& found, const std::vector<Reply>& bytes)>;
+  // A part of the keys. Returns what the server refused, in its own words.
+  using See = std::function<std::string(Connection& link, Deadline deadline,
+                                        const std::vector<Found>& found)>;
   void walk(const See& see) {
     const std::string pattern = escaped(client_.url().prefix) + ":{*";
     for (const std::shared_ptr<Node>& node : client_.nodes()) {
@@ -102,18 +103,23 @@ class Walker {
     const Reply reply = link.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"}, deadline);
     if (reply.is_error()) return reply.text;
     if (!reply.is_list(2)) return "SCAN was answered with something else";
-    std::vector<Found> found;
+    std::vector<Found> values, found;
     Commands lengths = link.commands();
     for (const Reply& key : reply.parts[1].parts) {
       std::optional<Found> one = parse(client_.url().prefix, key.text);
-      if (!one) continue;
-      lengths.add({"STRLEN", key.text});  // of a list, an error
-      found.push_back(*std::move(one));
+      if (one && one->form) lengths.add({"STRLEN", key.text});
+      if (one) (one->form ? values : found).push_back(*std::move(one));
+    }
+    if (!values.empty()) {
+      const std::vector<Reply> bytes = link.exchange(lengths, deadline);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (bytes[i].is_error()) return bytes[i].text;
+        values[i].bytes = static_cast<std::size_t>(bytes[i].number);
+        found.push_back(std::move(values[i]));
+      }
     }
     if (!found.empty())
-      if (std::string refusal = see(link, deadline, found, link.exchange(lengths, deadline));
-          !refusal.empty())
-        return refusal;
+      if (std::string refusal = see(link, deadline, found); !refusal.empty()) return refusal;
     cursor = reply.parts[0].text;
     return {};
   }
@@ -121,26 +127,25 @@ class Walker {
   Client client_;
 };
 
-void count(const Found& found, const Reply& bytes, FormContents& into) {
+void count(const Found& found, FormContents& into) {
   into.entries += found.is_first ? 1 : 0;
-  if (found.form && !bytes.is_error()) into.bytes += static_cast<std::size_t>(bytes.number);
+  into.bytes += found.bytes;
 }
 
 }  // namespace
 
 std::vector<FormContents> contents_of(const std::string& url) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, FormContents> forms;
-  Walker(url).walk(
-      [&](Connection&, Deadline, const std::vector<Found>& found, const std::vector<Reply>& bytes) {
-        for (std::size_t i = 0; i < found.size(); ++i) {
-          if (!found[i].form) continue;
-          FormContents& form = forms[{found[i].data, *found[i].form}];
-          form.data = found[i].data;
-          form.form = *found[i].form;
-          count(found[i], bytes[i], form);
-        }
-        return std::string();
-      });
+  Walker(url).walk([&](Connection&, Deadline, const std::vector<Found>& found) {
+    for (const Found& one : found) {
+      if (!one.form) continue;
+      FormContents& form = forms[{one.data, *one.form}];
+      form.data = one.data;
+      form.form = *one.form;
+      count(one, form);
+    }
+    return std::string();
+  });
   std::vector<FormContents> all;
   for (const auto& [key, form] : forms) all.push_back(form);
   return all;
@@ -151,18 +156,21 @@ FormContents clear(const std::string& url, const Selection& which) {
     return (!which.data || found.data == *which.data) && (!which.form || found.form == which.form);
   };
   FormContents cleared;
-  Walker(url).walk([&](Connection& link, Deadline deadline, const std::vector<Found>& found,
-                       const std::vector<Reply>& bytes) {
+  Walker(url).walk([&](Connection& link, Deadline deadline, const std::vector<Found>& found) {
     // Each by itself: the nodes of a cluster take no command for keys of several slots.
     Commands commands = link.commands();
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      if (!wanted(found[i])) continue;
-      commands.add({"UNLINK", found[i].key});
-      count(found[i], bytes[i], cleared);
+    std::vector<const Found*> asked;
+    for (const Found& one : found) {
+      if (!wanted(one)) continue;
+      commands.add({"UNLINK", one.key});
+      asked.push_back(&one);
     }
-    if (commands.count() > 0)
-      for (const Reply& reply : link.exchange(commands, deadline))
-        if (reply.is_error()) return reply.text;
+    if (asked.empty()) return std::string();
+    const std::vector<Reply> replies = link.exchange(commands, deadline);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (replies[i].is_error()) return replies[i].text;
+      if (replies[i].number == 1) count(*asked[i], cleared);  // else it had gone by itself
+    }
     return std::string();
   });
   return cleared;

@@ -21,12 +21,12 @@ double mean(const std::vector<double>& column) {
 }
 
 // The ops behind a fresh cut run one by one: an upper bound of what they take together.
-FreshForm fresh_form(const Profile& profile, std::size_t at) {
+FreshForm fresh_form(const Profile& profile, std::size_t at, double slower) {
   const CutProfile& cut = profile.cuts[at];
   FreshForm form{cut.cut, cut.name, mean(cut.bytes), kLeastSeconds + profile.engine_s, 0};
   for (std::size_t later = at + 1; later < profile.cuts.size(); ++later)
-    form.hit_s += mean(profile.cuts[later].op_s);
-  form.put_s = per(form.bytes, profile.memory_bytes_per_s);
+    form.hit_s += slower * mean(profile.cuts[later].op_s);
+  form.put_s = slower * per(form.bytes, profile.memory_bytes_per_s);
   // What is lent at the last cut is still copied into the batch.
   if (at + 1 == profile.cuts.size()) form.hit_s += form.put_s;
   return form;
@@ -60,14 +60,15 @@ CacheModel::CacheModel(const Profile& profile) {
   samples = checked.samples();
   const StorageProfile& storage = profile.storage;
   const double read_s = profile.reads_files ? storage.warm_file_s : storage.warm_part_s;
+  const double slower = checked.slower();
   const std::size_t count = profile.ids.size();
   const CutProfile& source = profile.cuts.front();
   source_bytes = source.bytes;
   for (std::size_t i = 0; i < count; ++i) {
-    const double before =
-        kLeastSeconds + profile.engine_s + read_s + source.bytes[i] * storage.warm_per_byte_s;
-    miss_s.push_back(before + source.finish_s[i]);
-    first_miss_s.push_back(before + source.first_s[i]);
+    const double before = kLeastSeconds + profile.engine_s +
+                          slower * (read_s + source.bytes[i] * storage.warm_per_byte_s);
+    miss_s.push_back(before + slower * source.finish_s[i]);
+    first_miss_s.push_back(before + slower * source.first_s[i]);
   }
   for (std::size_t k = 0; k < checked.cuts().size(); ++k) {
     const CutProfile& cut = profile.cuts[k];
@@ -81,20 +82,21 @@ CacheModel::CacheModel(const Profile& profile) {
         // into the cache for the first time goes into memory that nobody has used before.
         const double encode_s = variant != nullptr ? variant->encode_s[i] : 0;
         const auto made = [&](double rest_s, double whole_s, double copy_rate) {
-          return std::max(cut.prefix_s[i] + rest_s, whole_s) + encode_s +
-                 per(form.bytes[i], copy_rate);
+          return slower * (std::max(cut.prefix_s[i] + rest_s, whole_s) + encode_s +
+                           per(form.bytes[i], copy_rate));
         };
-        const double before = miss_s[i] - source.finish_s[i];
-        form.until_s.push_back(before - profile.engine_s + cut.prefix_s[i]);
+        const double before = miss_s[i] - slower * source.finish_s[i];
+        form.until_s.push_back(before - profile.engine_s + slower * cut.prefix_s[i]);
         form.make_s.push_back(
             before + made(cut.finish_s[i], source.finish_s[i], profile.memory_bytes_per_s));
         form.first_make_s.push_back(
             before + made(cut.first_s[i], source.first_s[i], profile.fresh_memory_bytes_per_s));
         // What was just decoded is in the processor's caches; what is lent as it is comes from
         // memory.
-        form.hit_s.push_back(
-            kLeastSeconds + profile.engine_s +
-            (form.name.codec.is_none() ? cut.memory_s[i] : variant->decode_s[i] + cut.finish_s[i]));
+        form.hit_s.push_back(kLeastSeconds + profile.engine_s +
+                             slower * (form.name.codec.is_none()
+                                           ? cut.memory_s[i]
+                                           : variant->decode_s[i] + cut.finish_s[i]));
       }
       forms.push_back(std::move(form));
     };
@@ -106,20 +108,7 @@ CacheModel::CacheModel(const Profile& profile) {
       if (!variant.codec.is_none() && mean(variant.bytes) < plain.bytes) add(&variant);
   }
   for (std::size_t k = checked.cuts().size(); k < profile.cuts.size(); ++k)
-    fresh.push_back(fresh_form(profile, k));
-
-  const auto take_longer = [&](std::vector<double>& column) {
-    for (double& seconds : column) seconds *= checked.slower();
-  };
-  take_longer(miss_s);
-  take_longer(first_miss_s);
-  for (FormColumns& form : forms)
-    for (auto* column : {&form.hit_s, &form.make_s, &form.first_make_s, &form.until_s})
-      take_longer(*column);
-  for (FreshForm& form : fresh) {
-    form.hit_s *= checked.slower();
-    form.put_s *= checked.slower();
-  }
+    fresh.push_back(fresh_form(profile, k, slower));
 }
 
 Amounts CacheModel::miss(std::size_t sample) const {

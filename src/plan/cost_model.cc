@@ -21,8 +21,7 @@ constexpr double kStoreBytesPerSample = 2048;
 constexpr double kTrials = 32, kTrialBytes = 8 << 20;
 constexpr double kShardBytes = 256 << 20, kLeastShards = 16;
 constexpr double kFilesPerShard = 2, kOtherFiles = 4;
-constexpr double kMostSlower =
-    2;  // beyond it, something else was going on while the whole was timed
+constexpr double kMostSlower = 2;  // what is more is a read that the model does not know
 
 double mean(const std::vector<double>& column, std::size_t samples, const std::string& what) {
   if (column.size() != samples)

@@ -68,8 +68,9 @@ OffloadColumns::OffloadColumns(const Profile& profile) {
     variants.push_back(variant);
     std::vector<OffloadOption>& column = columns.emplace_back();
     for (std::size_t i = 0; i < samples; ++i) {
-      column.push_back(option(i));
-      column.back().compute_s += profile.engine_s;
+      OffloadOption& one = column.emplace_back(option(i));
+      one.storage_s *= checked.slower();
+      one.compute_s = checked.slower() * one.compute_s + profile.engine_s;
     }
   };
   for (std::size_t k = 0; k < profile.cuts.size(); ++k) {

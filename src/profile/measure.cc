@@ -311,7 +311,7 @@ double Measure::whole_s(std::span<const SampleId> ids) {
     SampleHints hints(known[i], true, epoch < kMeasuredEpoch);
     finish(worker, value_of(source_.read(ids[i], *pool_)), epoch, learns_ ? &hints : nullptr);
   };
-  for (std::uint32_t epoch = 0; epoch < kMeasuredEpoch; ++epoch)
+  for (std::uint32_t epoch = learns_ ? 0 : kMeasuredEpoch; epoch < kMeasuredEpoch; ++epoch)
     team_.each(ids.size(), [&](std::size_t worker, std::size_t i) { take(worker, i, epoch); });
   // Passes follow each other without a pause, in which threads would wait for the slowest.
   const std::size_t count = kPasses * ids.size();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -23,7 +25,14 @@ using Clock = std::chrono::steady_clock;
 constexpr double kEnough = 0.05;
 constexpr std::int64_t kLeastSamples = 16, kMostSamples = 256;
 constexpr std::size_t kGroup = 32;    // samples that are measured together
-constexpr double kSampleShare = 0.9;  // of the time; the rest is for storage and memory
+constexpr double kSampleShare = 0.9;  // of the time; the rest is for the whole, storage and memory
+constexpr double kWholeShare = 1.25;  // of what a sample took so far, to time it as a whole
+
+// Of the first so many.
+double mean_of(const std::vector<double>& column, std::size_t count) {
+  return std::accumulate(column.begin(), column.begin() + static_cast<std::ptrdiff_t>(count), 0.0) /
+         static_cast<double>(count);
+}
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
 
@@ -159,7 +168,13 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
   if (!any_excerpt(profile)) profile.excerpt = {};
 
   profile.reads_files = reads_files(*source, profile.ids);
-  profile.whole_s = measure.whole_s(profile.ids);
+  // All passes of it read and finish a sample about as often as it was read before.
+  const double left_s = std::max(time - seconds(), 0.0) + (options.max_seconds - time) / 2;
+  const auto whole = std::clamp<std::size_t>(
+      static_cast<std::size_t>(left_s / (kWholeShare * each_s())), 1, profile.ids.size());
+  profile.whole_s = measure.whole_s(std::span(profile.ids).first(whole)) *
+                    mean_of(profile.cuts[0].finish_s, profile.ids.size()) /
+                    std::max(mean_of(profile.cuts[0].finish_s, whole), 1e-12);
   profile.memory_bytes_per_s = probe_memory(team, measure);
   profile.fresh_memory_bytes_per_s = probe_fresh_memory(team, measure);
   profile.storage = probe_storage(*source, profile.ids, team, measure);

@@ -170,7 +170,7 @@ bool CachedForms::has_room(const Form& form, Turn turn) const {
     bytes = static_cast<double>(form.offered_bytes.load(std::memory_order_relaxed)) /
             static_cast<double>(offered);
     density = form.usual_density.load(std::memory_order_relaxed) * saved_share(form);
-  } else if (made.refused.load(std::memory_order_relaxed) && jobs_that_share() == 1) {
+  } else if (made.refused.load(std::memory_order_relaxed) && jobs() == 1) {
     density = 0;
   }
   return cache_->has_room(key(form, turn), static_cast<std::size_t>(bytes), density * bytes);
@@ -219,7 +219,7 @@ void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds
   const double saved = saved_seconds(*form, seconds, static_cast<double>(size));
   const bool kept = cache_->put(key(*form, {sample.id, epoch}), writer.size(), saved,
                                 [&writer](std::span<std::uint8_t> place) { writer.write(place); });
-  if (!form->fresh) {
+  if (form == stable_form(sample.id)) {
     Made& made = made_[static_cast<std::size_t>(sample.id)];
     made.bytes.store(static_cast<float>(size), std::memory_order_relaxed);
     made.density.store(static_cast<float>(saved / static_cast<double>(size)),

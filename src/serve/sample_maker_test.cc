@@ -49,5 +49,31 @@ TEST_F(SampleMakerTest, SendsTheSameWhateverItHasLearned) {
   }
 }
 
+TEST_F(SampleMakerTest, TrainersOfADataSetShareWhatIsLearned) {
+  DataSets sets({{"data", source_}}, all_ops(), 1);
+  const auto stream_of = [&](const char* text) {
+    const Pipeline pipeline = Pipeline::parse(text, all_ops());
+    wire::pb::Begin begin;
+    begin.set_name("data");
+    begin.set_identity(source_->identity());
+    begin.set_pipeline(pipeline.to_string());
+    begin.set_fingerprint(pipeline.fingerprint());
+    begin.add_ways();
+    begin.add_ways()->set_excerpt(true);
+    begin.set_always(true);
+    return sets.stream(begin);
+  };
+  const auto one = stream_of("decode() | random_resized_crop(24) | to_tensor()");
+  const auto other = stream_of("decode() | random_crop(20) | to_tensor()");
+  for (SampleId id = 0; id < kPhotos; ++id) (void)sent(one, id, 0);
+  const std::int64_t before = one->hints->uses();
+  for (SampleId id = 0; id < kPhotos; ++id) {
+    auto alone = std::make_shared<Stream>(*other);
+    alone->hints = nullptr;
+    EXPECT_EQ(sent(other, id, 0), sent(alone, id, 0)) << "sample " << id;
+  }
+  EXPECT_EQ(other->hints->uses() - before, kPhotos);
+}
+
 }  // namespace
 }  // namespace cutwater::serve

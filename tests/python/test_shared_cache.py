@@ -109,6 +109,11 @@ def test_wrong_usage(path: Path, words: list[str], reason: str) -> None:
     assert run.returncode == 2 and reason in run.stderr
 
 
+def test_a_redis_server_is_not_ours_to_serve() -> None:
+    run = command("cache", "serve", "--memory", "1MiB", "--socket", "redis://x")
+    assert run.returncode == 2 and "a Redis server is started by redis-server" in run.stderr
+
+
 def test_stat_ls_and_clear(path: Path) -> None:
     with Daemon(path) as daemon:
         empty = daemon.ask("stat")
