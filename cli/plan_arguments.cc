@@ -45,7 +45,7 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb.add_option("--window", arguments.window,
-                  "seneca: samples on their way from one job to the others (default: 24 for each "
+                  "seneca: samples on their way from one job to the others (default: 16 for each "
                   "job, or one percent of all)")
       ->check(CLI::PositiveNumber);
   verb.add_option("--threads", arguments.threads, "Threads (default: those of the profile)")

@@ -9,9 +9,10 @@
 namespace cutwater {
 namespace {
 
-constexpr double kTie = 0.005;         // as good as equal: the split with fewer forms is taken
+constexpr double kTie = 0.005;     // as good as equal: no need to look further
+constexpr double kSimpler = 0.02;  // more than a split with fewer forms may cost: no model knows
 constexpr std::size_t kBestAlone = 6;  // forms that are tried besides those of the program
-constexpr double kWindowPerJob = 24, kWindowShare = 0.01;  // samples; of all samples
+constexpr double kWindowPerJob = 16, kWindowShare = 0.01;  // samples; of all samples
 constexpr double kMostWindow = 0.25;
 
 double sum(const std::vector<double>& values) {
@@ -155,7 +156,7 @@ void CacheChooser::search(CacheChoice& choice) const {
   for (const std::vector<double>& simpler :
        {std::vector<double>(count), alone(forms.front()), rounded(best->best(), 0.05),
         rounded(best->best(), 0.01)})
-    if (engine.with(simpler).samples_per_s >= best->rate() * (1 - kTie)) {
+    if (engine.with(simpler).samples_per_s >= best->rate() * (1 - kSimpler)) {
       shares = simpler;
       break;
     }

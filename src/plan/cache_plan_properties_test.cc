@@ -13,7 +13,7 @@ namespace cutwater {
 namespace {
 
 constexpr double kRounding = 1 + 1e-5;  // of sums, and of the program's columns
-constexpr double kTie = 0.99;           // fewer forms are preferred, and steps are a percent
+constexpr double kTie = 0.979;          // fewer forms are preferred, and steps are a percent
 
 constexpr double kAlike = 0.98;  // besides, one job may leave samples out
 

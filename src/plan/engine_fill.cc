@@ -6,6 +6,14 @@
 
 namespace cutwater {
 
+namespace {
+
+// While jobs wait for storage, others go on: they come to a sample further out of step. By so much
+// at most, and from where storage works so much of the time.
+constexpr double kMostStretch = 0.6, kCalm = 0.5, kBusy = 0.9;
+
+}  // namespace
+
 double worth_s(const CacheModel& model, const SharedRates& rates, std::size_t form,
                std::size_t sample) {
   const Demand read({0, 1, model.source_bytes[sample], 0}, rates);
@@ -57,8 +65,9 @@ EngineFill::Kind EngineFill::kept_alone(std::span<const double> shares, double r
 
 // In little room a sample makes way before all jobs have come for it: each comes by chance, so the
 // part of them that finds it falls off as room and lag say.
-Sharing EngineFill::sharing_in(double room, double mean_bytes) const {
+Sharing EngineFill::sharing_in(double room, double mean_bytes, double stretch) const {
   Sharing sharing = keeping_.sharing();
+  sharing.window_share *= stretch;
   const double samples = mean_bytes > 0 ? room / mean_bytes : 0;  // of all
   const double lag = lag_share(sharing);
   sharing.handed = lag > 0 ? -std::expm1(-samples / lag) : 1;
@@ -90,11 +99,11 @@ std::vector<std::vector<std::size_t>> EngineFill::groups(std::span<const double>
 }
 
 // Adds what is kept of these forms, and returns the room that they leave.
-double EngineFill::keep(std::span<const double> shares, double room, Fill& fill,
+double EngineFill::keep(std::span<const double> shares, double room, double stretch, Fill& fill,
                         std::optional<Next>& next) const {
   const double all_bytes = mean_bytes(shares);
   const bool passes = keeping_.passes() && room > 0;
-  const Keeping keeping(model_, passes ? sharing_in(room, all_bytes) : keeping_.sharing());
+  const Keeping keeping(model_, passes ? sharing_in(room, all_bytes, stretch) : keeping_.sharing());
   const Kept before = passes ? Kept::kPassing : Kept::kNot;
   const double window = passes ? keeping.sharing().window_share : 0;
   double left = std::max(room - window * all_bytes, 0.0);
@@ -116,6 +125,16 @@ double EngineFill::keep(std::span<const double> shares, double room, Fill& fill,
 }
 
 Filled EngineFill::with(std::span<const double> shares) const {
+  Filled filled = with(shares, 1);
+  if (!keeping_.passes()) return filled;
+  const Demand demand(filled.fill.later, rates_);
+  const double busy =
+      std::max(demand.seconds[Demand::kReads], demand.seconds[Demand::kStorage]) / demand.longest();
+  const double part = std::clamp((busy - kCalm) / (kBusy - kCalm), 0.0, 1.0);
+  return part > 0 ? with(shares, 1 + kMostStretch * part) : filled;
+}
+
+Filled EngineFill::with(std::span<const double> shares, double stretch) const {
   Filled filled;
   Fill& fill = filled.fill = not_kept_;
   std::optional<Next> next;
@@ -123,7 +142,7 @@ Filled EngineFill::with(std::span<const double> shares) const {
   for (const std::vector<std::size_t>& forms : groups(shares)) {
     std::vector<double> of_these(shares.size());
     for (const std::size_t f : forms) of_these[f] = shares[f];
-    room = keep(of_these, room, fill, next);
+    room = keep(of_these, room, stretch, fill, next);
   }
   for (std::size_t f = 0; f < shares.size(); ++f) fill.forms[f].share = shares[f];
   const Demand demand(fill.later, rates_);

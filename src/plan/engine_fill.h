@@ -50,9 +50,10 @@ class EngineFill {
     Amounts now, then;
     double bytes = 0;
   };
-  Sharing sharing_in(double room, double mean_bytes) const;
+  Filled with(std::span<const double> shares, double stretch) const;
+  Sharing sharing_in(double room, double mean_bytes, double stretch) const;
   std::vector<std::vector<std::size_t>> groups(std::span<const double> shares) const;
-  double keep(std::span<const double> shares, double room, Fill& fill,
+  double keep(std::span<const double> shares, double room, double stretch, Fill& fill,
               std::optional<Next>& next) const;
   double mean_bytes(std::span<const double> shares) const;
 
