@@ -125,7 +125,7 @@ def ours(setup: Setup, cache: int, alike: bool = False, **options: Any) -> dict[
 def measure(setup: Setup) -> dict[str, Any]:
     bytes_of = {cut: setup.bytes_of(cut) for cut in ("source", "decode")}
     cache = int(CACHED * setup.samples * bytes_of["decode"])
-    plan, none = setup.plan(JOBS, cache), setup.plan(JOBS, 0)
+    plan, none = (setup.plan(JOBS, size, "--page-cache", "warm") for size in (cache, 0))
 
     def predicted(of: dict[str, Any]) -> float:
         return makespan(of, setup.samples, JOBS, EPOCHS)
