@@ -35,7 +35,9 @@ struct CacheArguments {
   bool json = false;
 
   // A Redis server's URL in place of a path.
-  bool redis() const { return socket.starts_with("redis") && socket.find("://") < 12; }
+  bool redis() const {
+    return socket.starts_with("redis") && socket.find("://") != std::string::npos;
+  }
   std::string path() const { return socket.empty() ? cache::default_socket() : socket; }
 };
 

@@ -168,7 +168,7 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
   if (!any_excerpt(profile)) profile.excerpt = {};
 
   profile.reads_files = reads_files(*source, profile.ids);
-  // All passes of it read and finish a sample about as often as it was read before.
+  // As many samples as there is time for; what they take is then that of the mean sample.
   const double left_s = std::max(time - seconds(), 0.0) + (options.max_seconds - time) / 2;
   const auto whole = std::clamp<std::size_t>(
       static_cast<std::size_t>(left_s / (kWholeShare * each_s())), 1, profile.ids.size());
