@@ -76,7 +76,8 @@ TEST(PaperScale, OneJobGainsNothingFromAugmentedSamples) {
       asked.same_seed = true;
       const Plan plan = make_plan(profile_of(machine), asked);
       EXPECT_EQ(plan.cache->fresh, "");
-      EXPECT_GE(plan.cache->samples_per_s * 1.005, plan.cache->paper.by_our_model);
+      // A split of fewer forms is taken where a richer one would gain less than 2 %.
+      EXPECT_GE(plan.cache->samples_per_s * 1.021, plan.cache->paper.by_our_model);
       asked.jobs = 8;
       asked.consumer_samples_per_s = *asked.consumer_samples_per_s / 8;
       // Jobs that share forms fill the cache with one after the other, a lone one with all at once.
