@@ -32,7 +32,7 @@ import sophon_raw
 import sophon_reference
 import sophon_tenants
 from peers import processor
-from sophon_net import Network, Refused
+from sophon_net import STORAGE_CORES, TRAINER_CORES, Network, Refused
 from sophon_setup import Setup
 
 PARTS: dict[str, Any] = {
@@ -73,8 +73,11 @@ def main() -> int:
             "load_average_before": os.getloadavg()[0],
         }
         print(f"{cores} cores of {report['processor']}, for both sides; {network.words}")
-        if cores < 2 + max(setup.threads):
-            print(f"more than {max(0, cores - 1)} storage threads and a trainer have to share these cores", flush=True)
+        print(
+            f"cells: the trainer has {len(TRAINER_CORES)} of them, the server {len(STORAGE_CORES)}, which more threads "
+            "have to share; other parts: all of them for both",
+            flush=True,
+        )
         for name in names:
             try:
                 found = report[name] = PARTS[name].measure(setup)

@@ -22,6 +22,15 @@ CUTWATER = str(ROOT / "build/bin/cutwater")
 STORAGE_IP, TRAINER_IP = "10.213.7.1", "10.213.7.2"
 
 
+# A trainer of one thread, and all others.
+TRAINER_CORES = sorted(os.sched_getaffinity(0))[:1]
+STORAGE_CORES = sorted(os.sched_getaffinity(0))[1:] or TRAINER_CORES
+
+
+def on(cores: list[int]) -> list[str]:
+    return ["taskset", "-c", ",".join(map(str, cores))]
+
+
 class Refused(Exception):
     """Why something cannot be measured here, and the way out."""
 
@@ -144,12 +153,15 @@ class Keys(NamedTuple):
 
 
 class Server:
-    """`cutwater serve` on the storage side, from its first word to its end."""
+    """`cutwater serve` on the storage side, from its first word to its end. Apart: it has cores of its own, and so
+    has a trainer of one thread, as on two machines."""
 
-    def __init__(self, network: Network, keys: Keys, data: dict[str, str], threads: int) -> None:
-        self.network, self.keys, self.tls = network, keys, network.real
+    def __init__(
+        self, network: Network, keys: Keys, data: dict[str, str], threads: int, apart: bool = False
+    ) -> None:
+        self.network, self.keys, self.tls, self.apart = network, keys, network.real, apart
         safe = ["--tls-cert", keys.certificate, "--tls-key", keys.key, "--token-file", keys.token_file]
-        command = [*network.storage, CUTWATER, "serve", "--listen", f"{network.host}:0", "--threads", threads,
+        command = [*network.storage, *(on(STORAGE_CORES) if apart else []), CUTWATER, "serve", "--listen", f"{network.host}:0", "--threads", threads,
                    "--json", *(safe if self.tls else [])]  # fmt: skip
         for name, folder in data.items():
             command += ["--data", f"{name}={folder}"]
@@ -191,7 +203,7 @@ class Trainer:
     def __init__(self, server: Server, name: str, pipeline: str, policy: str, epochs: int, *more: Any) -> None:
         network = server.network
         told = [] if network.real or not network.mbit or "--link" in more else ["--link", f"{network.mbit}Mb/s"]
-        command = [*network.trainer, CUTWATER, "run", "--data", server.url(name), "--pipeline", pipeline, "--policy",
+        command = [*network.trainer, *(on(TRAINER_CORES) if server.apart else []), CUTWATER, "run", "--data", server.url(name), "--pipeline", pipeline, "--policy",
                    policy, "--epochs", epochs, "--batch", 16, "--threads", 1, "--seed", 1, "--json",
                    *told, *more]  # fmt: skip
         environment = {**os.environ, "CUTWATER_TOKEN": server.keys.token}

@@ -44,7 +44,8 @@ struct CutProfile {
 };
 
 // Of the sample as stored, the part that one epoch's draws need (Pipeline::excerpt): what a server
-// near the storage may send instead of it. Zero bytes: there is none of this sample.
+// near the storage may send instead of it. Zero bytes: there is none of this sample. make_s is with
+// what ops have learned in earlier epochs.
 struct ExcerptProfile {
   std::vector<double> bytes, make_s, finish_s;  // finish_s as CutProfile's, from the excerpt
 };

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "cutwater/error.h"
 #include "cutwater/param.h"
@@ -52,6 +54,19 @@ struct Walk {
 class Solver {
  public:
   Solver(const OffloadTable& table, const OffloadModel& model) : table_(table), model_(model) {}
+
+  // The fewest bytes of an epoch that is no longer than so much times the shortest.
+  OffloadDecision solve_for_bytes(double longer) const {
+    OffloadDecision best = solve();
+    const OffloadTimes shortest = model_.times(model_.sums(best.choice));
+    const double limit = (1 + longer) * shortest.epoch_s();
+    const std::optional<Walk> walk = thrifty(limit);
+    if (!walk || walk->outcome.bytes >= outcome(model_.sums(best.choice)).bytes) return best;
+    best.made_by = OffloadPolicy::kSophon;
+    best.choice = walk->choice;
+    best.prices = walk->prices;
+    return best;
+  }
 
   OffloadDecision solve() const {
     const Searched searched = model_.link_bounds() ? search() : Searched{{0, 1}, {0, 0, 1}};
@@ -125,6 +140,51 @@ class Solver {
     return walk;
   }
 
+  // All steps that storage has time for.
+  Walk filled(const OffloadWorth& worth, double limit) const {
+    Walk walk;
+    walk.prices = {worth.byte, kNever, worth.compute_s};
+    const std::vector<OffloadStep> steps = offload_steps(table_, worth, 1, walk.choice);
+    OffloadSums sums = model_.sums(walk.choice);
+    for (const OffloadStep& step : steps) {
+      const std::span<const OffloadOption> row = table_.row(step.sample);
+      OffloadSums next = sums;
+      next.move(row[step.from], row[step.to]);
+      if (model_.times(next).storage_s > limit) break;
+      sums = next;
+      walk.choice[step.sample] = step.to;
+      walk.prices.storage_s = step.efficiency;
+    }
+    walk.outcome = outcome(sums);
+    return walk;
+  }
+
+  // The fewest bytes that were found within the limit; nothing: none. The lower the price of the
+  // trainer's seconds, the fewer they are, and the longer the trainer takes.
+  std::optional<Walk> thrifty(double limit) const {
+    const auto within = [limit](const Walk& walk) {
+      return walk.outcome.times.epoch_s() <= limit * (1 + kEqual);
+    };
+    if (Walk walk = filled({1, 0}, limit); within(walk)) return walk;
+    auto [low, high] = compute_prices();
+    std::optional<Walk> best;
+    for (int step = 0; step < kSearchSteps; ++step) {
+      const double middle = (low + high) / 2;
+      Walk walk = filled({1, std::exp(middle)}, limit);
+      (within(walk) ? high : low) = middle;
+      if (within(walk) && (!best || walk.outcome.bytes < best->outcome.bytes))
+        best = std::move(walk);
+    }
+    return best;
+  }
+
+  // Between which the price of the trainer's seconds is sought, as logarithms.
+  std::pair<double, double> compute_prices() const {
+    const OffloadSums raw = model_.sums(std::vector<std::uint8_t>(table_.samples()));
+    const double scale = raw.bytes > 0 && raw.compute_s > 0 ? raw.bytes / raw.compute_s : 1;
+    return {std::log(scale / kSearchRange), std::log(scale * kSearchRange)};
+  }
+
   // Prices at which the dual optimum may lie: those of the steps where a walk ended.
   static std::vector<OffloadPrices> proofs(const Walk& walk) {
     std::vector<OffloadPrices> prices;
@@ -144,9 +204,7 @@ class Solver {
   // does not bound, or very high where it always does.
   Searched search() const {
     const std::size_t stride = (table_.samples() + kSearchSamples - 1) / kSearchSamples;
-    const OffloadSums raw = model_.sums(std::vector<std::uint8_t>(table_.samples()));
-    const double scale = raw.bytes > 0 && raw.compute_s > 0 ? raw.bytes / raw.compute_s : 1;
-    double low = std::log(scale / kSearchRange), high = std::log(scale * kSearchRange);
+    auto [low, high] = compute_prices();
     Searched found{{1, 0}, {1, 0, 0}};
     Walk best = walked(found.worth, stride);
     if (!best.compute_bounds) return found;
@@ -208,6 +266,8 @@ void check(const OffloadTable& table, const OffloadMachine& machine, double weig
   if (const auto& rate = machine.consumer_samples_per_s)
     need(is_measure(*rate) && *rate > 0, "the consumer's samples per second must be positive",
          *rate);
+  need(is_measure(machine.for_bytes), "what an epoch may be longer must not be negative",
+       machine.for_bytes);
   need(is_measure(weight) && weight > 0, "the weight of a row must be positive", weight);
 }
 
@@ -251,7 +311,9 @@ OffloadDecision solve_offload(const OffloadTable& table, const OffloadMachine& m
   if (machine.storage_threads == 0)
     decision.choice = raw;
   else if (policy == OffloadPolicy::kSophon)
-    decision = Solver(table, model).solve();
+    decision = machine.for_bytes > 0 && model.link_bounds()
+                   ? Solver(table, model).solve_for_bytes(machine.for_bytes)
+                   : Solver(table, model).solve();
   else
     decision.choice = choice_by_rule(policy, table, model);
   if (policy != OffloadPolicy::kSophon) decision.made_by = policy;

@@ -60,6 +60,31 @@ TEST(OffloadProperties, NeverWorseThanAnotherPolicy) {
   }
 }
 
+TEST(OffloadProperties, ALittleTimeIsGivenForBytesIfAllowed) {
+  constexpr double kLonger = 0.05;
+  int fewer = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomCase c = random_case(seed, 40, 7);
+    const OffloadDecision shortest = solve(c);
+    c.machine.for_bytes = kLonger;
+    const OffloadDecision thrifty = solve(c);
+    ASSERT_TRUE(no_more(thrifty.after.epoch_s(), (1 + kLonger) * shortest.after.epoch_s()));
+    if (c.machine.link_bytes_per_s > 0) {
+      ASSERT_TRUE(no_more(thrifty.bytes_after, shortest.bytes_after));
+    }
+    fewer += thrifty.bytes_after < 0.99 * shortest.bytes_after ? 1 : 0;
+    if (thrifty.made_by != OffloadPolicy::kSophon) continue;
+    const OffloadTable table = c.options.table();
+    for (std::size_t i = 0; i < table.samples(); ++i) {
+      // By their price, no sample takes less than it was given: the last step may have been divided.
+      const std::size_t by_price = best_option(table.row(i), thrifty.prices);
+      ASSERT_GE(table.row(i)[by_price].storage_s, table.row(i)[thrifty.choice[i]].storage_s);
+    }
+  }
+  EXPECT_GT(fewer, 300);
+}
+
 TEST(OffloadProperties, SumsAreThoseOfTheChoice) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);

@@ -238,11 +238,20 @@ void Measure::measure_fresh_finish(std::span<SampleValues> group, Cut cut,
 void Measure::measure_excerpts(std::span<SampleValues> group, const std::vector<Sample>& stored,
                                const std::vector<Draws>& draws) {
   std::vector<std::optional<Sample>> excerpts(group.size());
-  RunContext how;
-  how.pool = pool_;
-  const std::vector<double> make_s = medians(group.size(), [&](std::size_t, std::size_t i) {
-    return timed([&] { excerpts[i] = pipeline_.excerpt(stored[i], draws[i], how); });
-  });
+  std::vector<std::vector<std::uint8_t>> known(group.size());
+  const auto make = [&](std::size_t i, const Draws& drawn, bool learn) {
+    SampleHints hints(known[i], true, learn);
+    RunContext how;
+    how.pool = pool_;
+    if (learns_) how.hints = &hints;
+    return timed([&] { excerpts[i] = pipeline_.excerpt(stored[i], drawn, how); });
+  };
+  for (std::uint32_t epoch = 0; learns_ && epoch < kMeasuredEpoch; ++epoch)
+    team_.each(group.size(), [&](std::size_t, std::size_t i) {
+      make(i, value_of(pipeline_.draw(stored[i], kDrawSeed, epoch)), true);
+    });
+  const std::vector<double> make_s = medians(
+      group.size(), [&](std::size_t, std::size_t i) { return make(i, draws[i], false); });
   const std::vector<double> finish_s =
       medians(group.size(), [&](std::size_t worker, std::size_t i) {
         if (!excerpts[i]) return 0.0;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/caught.h"
+#include "core/machine.h"
+#include "core/thread_clock.h"
 #include "remote/status.h"
 #include "source/limited.h"
 #include "variant/form.h"
@@ -43,7 +45,9 @@ FetchClient::FetchClient(Url url, const RemoteOptions& options, const wire::pb::
       job_(job),
       steering_(ways_of(job.policy, job.pipeline, data.cut()),
                 {options.link ? std::optional(options.link->rate()) : std::nullopt,
-                 static_cast<double>(data.threads()), static_cast<double>(job.threads)}) {
+                 static_cast<double>(data.threads()),
+                 static_cast<double>(std::min(job.threads, usable_cores())),
+                 job.threads >= usable_cores()}) {
   begin_.set_name(data.name());
   begin_.set_identity(data.identity());
   begin_.set_pipeline(job.pipeline.to_string());
@@ -113,9 +117,9 @@ void FetchClient::note(const Progress& progress) {
   progress_ = progress;
 }
 
-void FetchClient::took(std::size_t way, std::size_t bytes, double seconds) {
+void FetchClient::took(const Fetched& fetched, double seconds) {
   MutexLock lock(mutex_);
-  if (way < way_work_.size()) way_work_[way].add(static_cast<double>(bytes), seconds);
+  if (fetched.way < way_work_.size()) way_work_[fetched.way].add(fetched.work_bytes, seconds);
 }
 
 FetchReport FetchClient::report() const {
@@ -271,6 +275,8 @@ void FetchClient::received(Server& server) {
     server.asked.clear();
     all = true;
   }
+  received_bytes_ += static_cast<double>(message.Length());
+  steering_.learn_receiving(thread_seconds() / received_bytes_);
   const double passed_s = seconds(due - std::exchange(last_due_, due));
   if (queued_s) steering_.learn_link(*queued_s, message.Length(), passed_s);
   if (!all) {
@@ -300,6 +306,7 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   const auto& variants = steering_.ways().variants;
 
   Fetched fetched{reply.token(), std::nullopt, bytes, reply.path(), reply.way()};
+  fetched.work_bytes = steering_.work_bytes(reply, bytes);
   if (reply.has_failure()) {
     fetched.sample = wire::from_message(reply.failure(), asked.id);
   } else {
@@ -408,6 +415,7 @@ void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& b
   wire::pb::FetchRequest request;
   if (!std::exchange(server.begun, true)) *request.mutable_begin() = begin_;
   for (const double worth : steering_.worth()) request.add_worth(static_cast<float>(worth));
+  request.set_needed_worth(static_cast<float>(steering_.needed_worth()));
   for (Asked* const asked : batch) {
     wire::pb::Wanted* const wanted = request.add_wanted();
     wanted->set_token(asked->token);

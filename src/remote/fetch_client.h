@@ -40,7 +40,7 @@ class FetchClient final : public Fetcher {
   void close() override;
   std::size_t usual_bytes() const override;
   void note(const Progress& progress) override;
-  void took(std::size_t way, std::size_t bytes, double seconds) override;
+  void took(const Fetched& fetched, double seconds) override;
   FetchReport report() const override;
 
  private:
@@ -115,6 +115,7 @@ class FetchClient final : public Fetcher {
   std::vector<Due> due_;
   Time last_progress_ = Clock::now(), last_due_ = last_progress_;
   double usual_latency_s_ = 0;
+  double received_bytes_ = 0;  // by this thread, in all its time
   bool on_fallback_ = false;  // no server has sent anything since it was last taken
 
   mutable Mutex mutex_;

@@ -183,8 +183,13 @@ std::int64_t RemoteSource::label(SampleId id) const {
 }
 
 void RemoteSource::load_listing() const {
-  MutexLock lock(mutex_);
-  if (listed_) return;
+  const auto listed = [this] {
+    MutexLock lock(mutex_);
+    return listed_;
+  };
+  if (listed()) return;
+  MutexLock asking(listing_mutex_);
+  if (listed()) return;
   std::vector<std::string> paths;
   std::vector<std::int64_t> labels;
   while (static_cast<std::int64_t>(paths.size()) < size()) {
@@ -201,6 +206,7 @@ void RemoteSource::load_listing() const {
     paths.insert(paths.end(), part.paths().begin(), part.paths().end());
     labels.insert(labels.end(), part.labels().begin(), part.labels().end());
   }
+  MutexLock lock(mutex_);
   paths_ = std::move(paths);
   labels_ = std::move(labels);
   listed_ = true;

@@ -63,6 +63,7 @@ class RemoteSource final : public Source {
   // Where there is a fallback: until then nobody asks servers that did not answer.
   mutable std::atomic<Clock::rep> gone_until_ = 0;
 
+  mutable Mutex listing_mutex_;  // one asks for the listing; held before mutex_
   mutable Mutex mutex_;
   mutable bool listed_ CUTWATER_GUARDED_BY(mutex_) = false;
   mutable std::vector<std::string> paths_ CUTWATER_GUARDED_BY(mutex_);

@@ -27,6 +27,10 @@ constexpr double kFastLink = 1e11;
 // cores, perhaps with the server, looks slower than it is, and would ask for the more work there.
 constexpr std::size_t kPaces = 8;
 
+// What a sample may take longer, as a share, where that saves bytes: others on the link have a use
+// for them, and predictions are no better than that.
+constexpr double kForBytes = 0.05;
+
 constexpr std::string_view kPolicies[] = {"auto",    "sophon",     "none", "no-off",
                                           "all-off", "resize-off", "paper"};
 
@@ -52,6 +56,12 @@ Codec codec_for(const Pipeline& pipeline, Cut cut) {
   }
   if (best.compressor == Compressor::kZstd) best.level = 1;
   return best;
+}
+
+std::optional<std::size_t> excerpt_way(const Ways& ways) {
+  const auto found = std::ranges::find_if(ways.variants, &OffloadVariant::excerpt);
+  if (found == ways.variants.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - ways.variants.begin());
 }
 
 }  // namespace
@@ -103,7 +113,10 @@ void Ways::write_to(wire::pb::Begin& begin) const {
 }
 
 Steering::Steering(Ways ways, const Machine& machine)
-    : ways_(std::move(ways)), machine_(machine), decide_at_(kFirst) {
+    : ways_(std::move(ways)),
+      excerpt_(excerpt_way(ways_)),
+      machine_(machine),
+      decide_at_(kFirst) {
   if (!ways_.priced) {
     decision_ = ways_.always ? "every sample is sent as " + to_string(ways_.variants.back())
                              : "samples are sent as stored";
@@ -136,7 +149,34 @@ void Steering::learn(const wire::pb::Reply& reply) {
   row[0].storage_s = 0;
   rows_.push_back(std::move(row));
   if (rows_.size() > kRemembered) rows_.pop_front();
+  ran_less_ += reply.ran_less() ? 1 : 0;
   if (++learned_ >= decide_at_) decide();
+}
+
+// A server has other work: it reads, it sends, and it has other trainers. What it leaves undone
+// shows that less of its time is left than it has threads; that nothing is, that there may be more.
+void Steering::look_at_server() {
+  const auto left_undone = static_cast<double>(ran_less_) /
+                           static_cast<double>(std::max<std::int64_t>(learned_ - decided_, 1));
+  decided_ = learned_;
+  ran_less_ = 0;
+  constexpr double kTolerated = 0.02, kMore = 1.1, kLeast = 0.05;
+  storage_left_ *= left_undone > kTolerated ? 1 - left_undone / 2 : kMore;
+  storage_left_ = std::clamp(storage_left_, kLeast, 1.0);
+}
+
+// As stored, only what an excerpt would hold is decoded.
+double Steering::needed_bytes(const std::vector<OffloadOption>& row) const {
+  if (!excerpt_ || !std::isfinite(row[*excerpt_].bytes)) return row[0].bytes;
+  return std::min(row[0].bytes, row[*excerpt_].bytes);
+}
+
+double Steering::work_bytes(const wire::pb::Reply& reply, std::size_t bytes) const {
+  const auto all = static_cast<double>(bytes);
+  if (reply.way() != 0 || !excerpt_ || static_cast<int>(*excerpt_) >= reply.way_bytes_size())
+    return all;
+  const double needed = reply.way_bytes(static_cast<int>(*excerpt_));
+  return std::isfinite(needed) && needed > 0 ? std::min(all, needed) : all;
 }
 
 std::optional<double> Steering::link_rate() const {
@@ -157,9 +197,9 @@ void Steering::look_back() {
   before_ = progress_;
 }
 
-// What the trainer has yet to do to a sample, for each byte of it that comes, by way. Of what has
-// hardly ever come: as much as for one as stored where it is such a one, though a part; nothing
-// where it is further on, so that it is tried where that would help.
+// What the trainer has yet to do to a sample, for each byte of it that comes, by way; as stored, for
+// each that is needed. Of what has hardly ever come: as much as for one as stored where it is such a
+// one, though a part; nothing where it is further on, so that it is tried where that would help.
 std::vector<double> Steering::seconds_per_byte() const {
   std::vector<double> found(ways_.variants.size(), 0.0);
   const auto known = [this](std::size_t way) {
@@ -181,34 +221,48 @@ void Steering::decide() {
   decide_at_ = learned_ + std::min(kBetween, learned_);
   const std::optional<double> link = link_rate();
   look_back();
+  look_at_server();
   const double consumer_s = consumer_s_.empty() ? 0 : std::ranges::min(consumer_s_);
   const std::vector<double> per_byte = seconds_per_byte();
+  const double receiving_s = machine_.receives_beside ? receiving_s_ : 0;
 
   std::vector<OffloadOption> values;
+  double stored_bytes = 0, all_needed = 0;
+  for (const std::vector<OffloadOption>& row : rows_) {
+    stored_bytes += row[0].bytes;
+    all_needed += needed_bytes(row);
+  }
+  const double needed_share = stored_bytes > 0 ? all_needed / stored_bytes : 1;
   for (const std::vector<OffloadOption>& row : rows_)
     for (std::size_t way = 0; way < row.size(); ++way) {
       values.push_back(row[way]);
-      if (std::isfinite(row[way].bytes)) values.back().compute_s = per_byte[way] * row[way].bytes;
+      if (!std::isfinite(row[way].bytes)) continue;
+      const double worked_on = way == 0 ? needed_bytes(row) : row[way].bytes;
+      values.back().compute_s = per_byte[way] * worked_on + receiving_s * row[way].bytes;
     }
   OffloadMachine machine;
   machine.link_bytes_per_s = link.value_or(kFastLink);
-  // All of the server: what saves least then waits too long there, and comes as it is stored.
-  machine.storage_threads = machine_.storage_threads;
+  machine.storage_threads = storage_left_ * machine_.storage_threads;
   machine.compute_threads = machine_.compute_threads;
   if (consumer_s > 0) machine.consumer_samples_per_s = 1 / consumer_s;
   // What is stored is raw to the solver, at whatever cut it stands.
   std::vector<OffloadVariant> variants = ways_.variants;
   variants[0] = {};
+  machine.for_bytes = kForBytes;
   const OffloadDecision made = solve_offload({values, variants}, machine);
 
-  // In bytes as stored.
-  const auto worth = [&](std::size_t way) {
-    return made.prices.byte + made.prices.compute_s * per_byte[way];
-  };
-  const double stored = worth(0);
+  // In bytes as stored, of which this is all that one costs, on average.
+  const double byte = made.prices.byte + made.prices.compute_s * receiving_s;
+  const double needed = made.prices.compute_s * per_byte[0];
+  const double stored = byte + needed * needed_share;
   worth_.clear();
-  if (stored > 0 && made.prices.compute_s > 0)
-    for (std::size_t way = 0; way < per_byte.size(); ++way) worth_.push_back(worth(way) / stored);
+  needed_worth_ = 0;
+  if (stored > 0 && made.prices.compute_s > 0) {
+    needed_worth_ = needed / stored;
+    worth_.push_back(byte / stored);
+    for (std::size_t way = 1; way < per_byte.size(); ++way)
+      worth_.push_back((byte + made.prices.compute_s * per_byte[way]) / stored);
+  }
   price_ = stored > 0 ? made.prices.storage_s / stored : kNever;
 
   const auto rows = static_cast<double>(rows_.size());
@@ -218,9 +272,9 @@ void Steering::decide() {
                 "bound by %s as stored; a sample then takes %.2f ms of the link%s, %.2f of the "
                 "trainer's CPU, %.2f of the consumer; sent so that %.2fx fewer bytes go over the "
                 "link, for %.2f ms of the server's CPU each and %.2f of the trainer's",
-                std::string(made.before.bound_by()).c_str(), 1e3 * made.before.network_s / rows,
-                link ? "" : " (which was never busy)", 1e3 * made.before.compute_s / rows,
-                1e3 * made.before.consumer_s / rows,
+                std::string(made.before.bound_by()).c_str(),
+                1e3 * made.before.network_s / rows, link ? "" : " (which was never busy)",
+                1e3 * made.before.compute_s / rows, 1e3 * made.before.consumer_s / rows,
                 made.bytes_before / std::max(made.bytes_after, 1.0),
                 1e3 * made.after.storage_s / rows, 1e3 * made.after.compute_s / rows);
   decision_ = text;

@@ -49,6 +49,7 @@ class Steering {
   struct Machine {
     std::optional<double> link_bytes_per_s;  // unset: measured
     double storage_threads = 0, compute_threads = 1;
+    bool receives_beside = false;  // on the cores of the threads that finish samples
   };
   Steering(Ways ways, const Machine& machine);
 
@@ -58,15 +59,20 @@ class Steering {
   void learn(const wire::pb::Reply& reply);
   // A message has come, so long after the one before it, having waited for the wire.
   void learn_link(double queued_s, std::size_t bytes, double seconds);
+  // Seconds of a thread that a byte takes until it is here.
+  void learn_receiving(double seconds_per_byte) { receiving_s_ = seconds_per_byte; }
+  // Of the bytes that came for a sample, those that the trainer has work with.
+  double work_bytes(const wire::pb::Reply& reply, std::size_t bytes) const;
   // REQUIRES: `work` has an entry for each way, or none.
   void note(const Fetcher::Progress& progress, const std::vector<WayWork>& work = {}) {
     progress_ = progress;
     work_ = work;
   }
 
-  // Wanted.price and FetchRequest.worth for what is asked next.
+  // Wanted.price, FetchRequest.worth and .needed_worth for what is asked next.
   double price() const { return price_; }
   const std::vector<double>& worth() const { return worth_; }
+  double needed_worth() const { return needed_worth_; }
   // Seconds between samples, as decided; 0: not known yet.
   double pace_s() const { return pace_s_; }
   const std::string& decision() const { return decision_; }  // in words
@@ -74,19 +80,24 @@ class Steering {
  private:
   void decide();
   void look_back();
+  void look_at_server();
   std::vector<double> seconds_per_byte() const;
   std::optional<double> link_rate() const;
+  double needed_bytes(const std::vector<OffloadOption>& row) const;
 
   const Ways ways_;
+  const std::optional<std::size_t> excerpt_;  // the number of that way
   const Machine machine_;
   std::deque<std::vector<OffloadOption>> rows_;  // of the last samples
   Fetcher::Progress progress_, before_;          // now, and when it was decided last
   std::vector<WayWork> work_;
   std::deque<double> consumer_s_;                   // of a sample, as the last decisions saw it
   double backlogged_bytes_ = 0, backlogged_s_ = 0;  // while answers waited for the wire; fading
-  std::int64_t learned_ = 0, decide_at_ = 0;
+  std::int64_t learned_ = 0, decided_ = 0, decide_at_ = 0, ran_less_ = 0;
+  double storage_left_ = 1;  // of the server's threads
   double price_ = 0, pace_s_ = 0;
   std::vector<double> worth_;  // empty: the same in all ways
+  double needed_worth_ = 0, receiving_s_ = 0;
   std::string decision_;
 };
 

@@ -13,6 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kStored = 1e5, kExcerpt = 4e4, kCost = 1e-3;
+constexpr double kLonger = 1.0501;  // what a sample may take longer for fewer bytes
 
 // As stored, or an excerpt that takes a millisecond of the server.
 Steering steering(std::optional<double> link = std::nullopt, Cut from = 0) {
@@ -65,7 +66,8 @@ TEST(Steering, NeverMakesTheServerWhatBounds) {
   steers.note(consumer(kCost / 4));
   learn(steers, 200, kCost / 4, 0);
   EXPECT_GE(steers.price(), (kStored - kExcerpt) / kCost * 0.999) << "some at most, not all";
-  EXPECT_DOUBLE_EQ(steers.pace_s(), kCost / 4);
+  EXPECT_GE(steers.pace_s(), kCost / 4);
+  EXPECT_LE(steers.pace_s(), kCost / 4 * kLonger);
 }
 
 TEST(Steering, MeasuresALinkWhileAnswersWaitForIt) {
@@ -107,17 +109,49 @@ TEST(Steering, IsNotMisledByATrainerThatHasToShareItsCores) {
   steers.note({first.seconds + slow.seconds, 0, first.samples + slow.samples});
   learn(steers, 200, 10 * kCost, 0);
   EXPECT_GT(steers.price(), 0);
-  EXPECT_DOUBLE_EQ(steers.pace_s(), kCost / 4);
+  EXPECT_LE(steers.pace_s(), kCost / 4 * kLonger);
 }
 
 // The consumer waits all the time; a sample as stored takes the trainer 5 ms, an excerpt as much.
 TEST(Steering, ATrainerThatIsBusyItselfIsNotHurried) {
   Steering steers = steering();
-  steers.note({1, 1, 100}, {work(kStored, 5e-3), work(kExcerpt, 5e-3)});
+  steers.note({1, 1, 100}, {work(kExcerpt, 5e-3), work(kExcerpt, 5e-3)});
   learn(steers, 100, 5e-3, 0);
   EXPECT_EQ(steers.price(), 0);
   EXPECT_NEAR(steers.pace_s(), 5e-3, 1e-5);
   EXPECT_THAT(steers.decision(), HasSubstr("bound by cpu"));
+}
+
+// A server that leaves work undone is asked for less, and for more when it no longer does.
+TEST(Steering, AsksForWhatTheServerGetsDone) {
+  Steering steers = steering(1e9);
+  steers.note({1, 1, 100}, {work(kExcerpt, 5e-3), work(kExcerpt, 2e-3)});
+  const auto learn_all = [&](bool ran_less, int samples) {
+    wire::pb::Reply reply;
+    for (const double bytes : {kStored, kExcerpt}) reply.add_way_bytes(static_cast<float>(bytes));
+    for (const double seconds : {0.0, 3 * kCost}) reply.add_way_s(static_cast<float>(seconds));
+    reply.set_ran_less(ran_less);
+    for (int i = 0; i < samples; ++i) steers.learn(reply);
+    return steers.pace_s();
+  };
+  const double idle_s = learn_all(false, 400), busy_s = learn_all(true, 2000);
+  const double again_s = learn_all(false, 8000);
+  EXPECT_GT(busy_s, 1.3 * idle_s) << "the trainer does more itself";
+  EXPECT_NEAR(again_s, idle_s, 0.01 * idle_s);
+}
+
+// Of a file as stored, the trainer decodes what it needs: an excerpt spares it no work, only bytes.
+TEST(Steering, WhatIsNeededOfAFileIsItsWork) {
+  Steering steers = steering(1e9);
+  wire::pb::Reply reply;
+  for (const double bytes : {kStored, kExcerpt}) reply.add_way_bytes(static_cast<float>(bytes));
+  EXPECT_NEAR(steers.work_bytes(reply, 100'000), kExcerpt, 1);
+  reply.set_way(1);
+  EXPECT_NEAR(steers.work_bytes(reply, 40'000), kExcerpt, 1);
+  reply.set_way(0);
+  reply.set_way_bytes(1, INFINITY);
+  EXPECT_NEAR(steers.work_bytes(reply, 100'000), kStored, 1) << "there is no excerpt of it";
+  EXPECT_NEAR(steers.work_bytes({}, 100'000), kStored, 1);
 }
 
 // As stored; an excerpt; a tensor that is larger than what is stored, and nearly done.
@@ -159,27 +193,27 @@ class BusyTrainer : public testing::Test {
 
 TEST_F(BusyTrainer, IsRelievedByWhatIsLargerButNearlyDone) {
   Steering steers = steering(4);
-  learn(steers, {work(kStored, 4e-3), work(kExcerpt, 3e-3), work(kTensor, 0.2e-3)});
+  learn(steers, {work(kExcerpt, 4e-3), work(kExcerpt, 3e-3), work(kTensor, 0.2e-3)});
   EXPECT_EQ(chosen(steers), 2U);
   EXPECT_LT(steers.pace_s(), 1.001 * kTensorCost / 4) << "the server bounds then";
 }
 
 TEST_F(BusyTrainer, TriesWhatMightHelp) {
   Steering steers = steering(4);
-  learn(steers, {work(kStored, 4e-3), work(kExcerpt, 3e-3), WayWork{}});
+  learn(steers, {work(kExcerpt, 4e-3), work(kExcerpt, 3e-3), WayWork{}});
   EXPECT_EQ(chosen(steers), 2U);
 }
 
 TEST_F(BusyTrainer, TakesExcerptsWhereTensorsDoNotHelp) {
   Steering steers = steering(4);
-  learn(steers, {work(kStored, 4e-3), work(kExcerpt, 1e-3), work(kTensor, 4e-3)});
+  learn(steers, {work(kExcerpt, 4e-3), work(kExcerpt, 1e-3), work(kTensor, 4e-3)});
   EXPECT_EQ(chosen(steers), 1U);
   EXPECT_NEAR(steers.pace_s(), 1e-3, 1e-5);
 }
 
 TEST_F(BusyTrainer, GetsNoMoreThanTheServerHasTimeFor) {
   Steering steers = steering(0.1);
-  learn(steers, {work(kStored, 4e-3), work(kExcerpt, 3e-3), work(kTensor, 0.2e-3)});
+  learn(steers, {work(kExcerpt, 4e-3), work(kExcerpt, 3e-3), work(kTensor, 0.2e-3)});
   EXPECT_GT(steers.pace_s(), 3e-3);
   EXPECT_GT(steers.price(), 0);
 }

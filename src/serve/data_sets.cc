@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/machine.h"
+
 namespace cutwater::serve {
 namespace {
 
@@ -11,8 +13,8 @@ using namespace wire;  // NOLINT: the messages of this file
 
 constexpr std::size_t kMostPipelineText = 64 << 10;
 constexpr std::size_t kMostBooks = 256;
-// Of a data set, for what ops learn of its samples: some 2 KB each for photographs.
-constexpr std::size_t kHintBytes = std::size_t{512} << 20;
+// Of a data set, for what ops learn of its samples: some 2 KB each of ImageNet.
+constexpr std::size_t kHintBytes = std::size_t{1} << 30;
 
 [[noreturn]] void refuse(Code code, const std::string& why) { throw Error(code, why); }
 
@@ -77,7 +79,7 @@ pb::DataSet DataSets::describe(const pb::DescribeRequest& request) const {
   about.set_cut(source.cut());
   about.set_fingerprint(source.fingerprint());
   about.set_pipeline(source.pipeline());
-  about.set_threads(makers_);
+  about.set_threads(std::min(makers_, usable_cores()));  // more do not work at once
   about.set_version(wire::kVersion);
   return about;
 }

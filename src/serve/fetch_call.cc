@@ -85,10 +85,10 @@ void FetchCall::take(const pb::FetchRequest& request) {
   if (const auto given = static_cast<std::size_t>(request.worth_size()); given > 0) {
     if (given != stream_->book->ways().size())
       throw Error(Code::kInvalidArgument, "there must be as many worths as ways");
-    std::vector<double> values;
-    for (const float value : request.worth()) values.push_back(value >= 0 ? value : 1);
-    values[0] = 1;
-    worth = std::make_shared<const std::vector<double>>(std::move(values));
+    Worths worths;
+    for (const float value : request.worth()) worths.byte.push_back(value >= 0 ? value : 1);
+    worths.needed = request.needed_worth() >= 0 ? request.needed_worth() : 0;
+    worth = std::make_shared<const Worths>(std::move(worths));
   }
   std::vector<Order> orders;
   for (const pb::Wanted& wanted : request.wanted()) {

@@ -54,10 +54,12 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
   draft.facts.stored_bytes = bytes_of(*draft.stored);
   if (std::ranges::any_of(ways, &Way::excerpt))
     draft.facts.excerpt_share = stream.pipeline.excerpt_share(*draft.stored, draft.draws);
+  draft.facts.learned = stream.hints && stream.hints->knows(draft.order.id);
   stream.book->estimate(draft.facts, draft.offers);
   draft.way = stream.always ? ways.size() - 1
-                            : WayBook::best(draft.offers, draft.order.price, draft.order.worth);
-  if (!stream.always) draft.on_trial = stream.book->to_try();
+                            : WayBook::best(draft.offers, draft.order.price, draft.order.worth,
+                                            draft.facts);
+  if (!stream.always) draft.on_trial = stream.book->to_try(draft.facts);
   draft.seconds = thread_seconds() - start;
   return draft;
 } catch (...) {
@@ -89,9 +91,11 @@ Answer SampleMaker::finish(const Draft& draft) const {
       }
       answer.seconds += thread_seconds() - start;
     }
-    const bool smaller =
-        form && worth_of(draft.order.worth, draft.way) * static_cast<double>(form->size()) <
-                    answer.stored_bytes;
+    const auto cost = [&draft](std::size_t way, double bytes) {
+      return cost_of(draft.order.worth, draft.facts, way, bytes);
+    };
+    const bool smaller = form && cost(draft.way, static_cast<double>(form->size())) <
+                                     cost(0, answer.stored_bytes);
     if (form && (smaller || stream.always)) {
       answer.way = draft.way;
       answer.form = std::move(*form);

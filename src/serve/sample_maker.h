@@ -41,7 +41,9 @@ struct Draft {
 
   bool estimated() const { return !offers.empty() && std::isfinite(offers[way].bytes); }
   double saving() const {
-    return estimated() ? offers[0].bytes - worth_of(order.worth, way) * offers[way].bytes : 0;
+    return estimated() ? cost_of(order.worth, facts, 0, offers[0].bytes) -
+                             cost_of(order.worth, facts, way, offers[way].bytes)
+                       : 0;
   }
   double cost() const { return estimated() ? offers[way].seconds : 0; }
 };

@@ -48,18 +48,21 @@ void WayBook::estimate(const Facts& facts, std::vector<Offer>& offers) const {
     // before anything was tried.
     const bool told = ways_[way].excerpt || fixed_bytes_[way] > 0;
     if (known.tried > 0)
-      offers[way] = {known.bytes * unit(way, facts), known.seconds * facts.stored_bytes};
+      offers[way] = {known.bytes * unit(way, facts),
+                     known.cost(facts).seconds * facts.stored_bytes};
     else if (told)
       offers[way] = {unit(way, facts), kUntriedSecondsPerByte * facts.stored_bytes};
   }
 }
 
-std::size_t WayBook::best(const std::vector<Offer>& offers, double price, const Worth& worth) {
+std::size_t WayBook::best(const std::vector<Offer>& offers, double price, const Worth& worth,
+                          const Facts& facts) {
   std::size_t best = 0;
   double most = 0;
+  const double stored = cost_of(worth, facts, 0, offers[0].bytes);
   for (std::size_t way = 1; way < offers.size(); ++way) {
-    const double weighs = worth_of(worth, way) * offers[way].bytes;
-    const double gain = offers[0].bytes - weighs - price * offers[way].seconds;
+    const double costs = cost_of(worth, facts, way, offers[way].bytes);
+    const double gain = stored - costs - price * offers[way].seconds;
     if (gain > most) {
       most = gain;
       best = way;
@@ -73,20 +76,23 @@ void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was) {
   if (weight <= 0 || facts.stored_bytes <= 0) return;
   MutexLock lock(mutex_);
   Known& known = known_[way];
-  ++known.tried;
-  const auto share = 1 / static_cast<double>(std::min(known.tried, kMemory));
-  known.bytes += (was.bytes / weight - known.bytes) * share;
-  known.seconds += (was.seconds / facts.stored_bytes - known.seconds) * share;
+  Cost& cost = known.costs[facts.learned];
+  const auto learn = [](double& average, double value, std::int64_t& tried) {
+    average += (value - average) / static_cast<double>(std::min(++tried, kMemory));
+  };
+  learn(known.bytes, was.bytes / weight, known.tried);
+  learn(cost.seconds, was.seconds / facts.stored_bytes, cost.tried);
 }
 
-std::optional<std::size_t> WayBook::to_try() {
+std::optional<std::size_t> WayBook::to_try(const Facts& facts) {
   MutexLock lock(mutex_);
   if (known_.size() < 2) return std::nullopt;
-  for (std::size_t way = 1; way < known_.size(); ++way)
-    if (known_[way].tried < kTrials && known_[way].on_trial < kTrials) {
-      ++known_[way].on_trial;
-      return way;
-    }
+  for (std::size_t way = 1; way < known_.size(); ++way) {
+    Cost& cost = known_[way].costs[facts.learned];
+    if (cost.tried >= kTrials || cost.on_trial >= kTrials) continue;
+    ++cost.on_trial;
+    return way;
+  }
   if (++asked_ % kBetweenTrials != 0) return std::nullopt;
   const auto least =
       std::min_element(known_.begin() + 1, known_.end(),

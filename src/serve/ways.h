@@ -29,15 +29,26 @@ struct Offer {
   double seconds = 0;  // of this machine's CPU, besides reading
 };
 
-// What a byte is worth in each way to whoever gets it, beside one as stored. Null: the same in all.
-using Worth = std::shared_ptr<const std::vector<double>>;
-inline double worth_of(const Worth& worth, std::size_t way) { return worth ? (*worth)[way] : 1; }
-
 // What is known of a sample before any op has run.
 struct Facts {
   double stored_bytes = 0;
   double excerpt_share = 1;  // of them; 1: there is no excerpt
+  bool learned = false;      // ops have seen it before, and go on from what they learned
 };
+
+// What a byte in each way costs whoever gets it, and, as stored, one of the needed part besides.
+// Null: 1 in all ways.
+struct Worths {
+  std::vector<double> byte;
+  double needed = 0;
+};
+using Worth = std::shared_ptr<const Worths>;
+// What so many bytes of a sample cost in all.
+inline double cost_of(const Worth& worth, const Facts& facts, std::size_t way, double bytes) {
+  if (!worth) return bytes;
+  const double needed = way == 0 ? facts.stored_bytes * facts.excerpt_share : 0;
+  return worth->byte[way] * bytes + worth->needed * needed;
+}
 
 // Of one data set and pipeline; shared by all who ask for it. Any thread.
 class WayBook {
@@ -49,19 +60,28 @@ class WayBook {
 
   // One offer for each way; of those that nobody has tried yet, what can be told without.
   void estimate(const Facts& facts, std::vector<Offer>& offers) const;
-  // The best of the offers where a second is worth `price` bytes as stored; 0: as stored.
+  // The best of a sample's offers where a second is worth `price` bytes; 0: as stored.
   static std::size_t best(const std::vector<Offer>& offers, double price,
-                          const Worth& worth = nullptr);
+                          const Worth& worth = nullptr, const Facts& facts = {});
 
   void learn(std::size_t way, const Facts& facts, const Offer& was);
-  // A way that should be tried on this sample besides: one that is hardly known and not on trial
-  // already, or, now and then, one that nobody takes.
-  std::optional<std::size_t> to_try();
+  // A way that should be tried on this sample besides: one that is hardly known for such samples and
+  // not on trial already, or, now and then, one that nobody takes.
+  std::optional<std::size_t> to_try(const Facts& facts);
 
  private:
-  struct Known {
+  struct Cost {
     std::int64_t tried = 0, on_trial = 0;
-    double bytes = 0, seconds = 0;  // for each unit
+    double seconds = 0;  // for each byte as stored
+  };
+  struct Known {
+    std::int64_t tried = 0;
+    double bytes = 0;  // for each unit
+    Cost costs[2];     // of samples that ops see for the first time, and again
+
+    const Cost& cost(const Facts& facts) const {
+      return costs[facts.learned].tried > 0 ? costs[facts.learned] : costs[!facts.learned];
+    }
   };
   double unit(std::size_t way, const Facts& facts) const;
 

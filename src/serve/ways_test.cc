@@ -47,6 +47,21 @@ TEST_F(WayBookTest, LearnsWhatWaysWeighAndCost) {
   EXPECT_DOUBLE_EQ(all[kExcerpt].seconds, 4e-3);
 }
 
+TEST_F(WayBookTest, WhatOpsHaveSeenBeforeCostsLess) {
+  book_.learn(kPixels, {1000, 1, false}, {192, 4e-3});
+  const auto cost = [this](bool learned) {
+    std::vector<Offer> all;
+    book_.estimate({1000, 1, learned}, all);
+    return all[kPixels].seconds;
+  };
+  EXPECT_DOUBLE_EQ(cost(true), 4e-3) << "there is nothing better to go by";
+  for (int i = 0; i < 6; ++i) book_.to_try({1000, 1, false});
+  EXPECT_EQ(book_.to_try({1000, 1, true}), kExcerpt) << "to be tried again";
+  book_.learn(kPixels, {1000, 1, true}, {192, 1e-3});
+  EXPECT_DOUBLE_EQ(cost(true), 1e-3);
+  EXPECT_DOUBLE_EQ(cost(false), 4e-3);
+}
+
 TEST_F(WayBookTest, ForgetsWhatWasLongAgo) {
   for (int i = 0; i < 300; ++i) book_.learn(kPixels, {1000, 1}, {192, 1});
   for (int i = 0; i < 3000; ++i) book_.learn(kPixels, {1000, 1}, {192, 2});
@@ -70,20 +85,31 @@ TEST(WayBook, BestIsWhatSavesMostForItsPrice) {
   EXPECT_EQ(WayBook::best({{10, 0}, {10, 0}}, 0), 0u) << "as stored where nothing is gained";
 }
 
+// To one who decodes only the part that is needed, the rest of a file is no more than bytes.
+TEST(WayBook, AsStoredCostsWhatIsSentAndWhatIsNeeded) {
+  const std::vector<Offer> offers = {{1000, 0}, {400, 0}, {600, 0}};
+  const auto best = [&](Worths worths, double needed) {
+    return WayBook::best(offers, 0, std::make_shared<const Worths>(worths), {1000, needed});
+  };
+  EXPECT_EQ(best({{0.1, 1.1, 0.1}, 1}, 0.4), 2u) << "60, where as stored is 500 and 1 is 440";
+  EXPECT_EQ(best({{0.1, 1.1, 2}, 1}, 0.4), 1u);
+  EXPECT_EQ(best({{0.1, 1.1, 2}, 1}, 0.3), 0u) << "400";
+}
+
 TEST_F(WayBookTest, TriesEachWayTwiceAndThenTheForgottenNowAndThen) {
   for (const std::size_t way : {kExcerpt, kExcerpt, kPixels, kPixels, kPacked, kPacked})
-    EXPECT_EQ(book_.to_try(), way) << "one with each sample, whether or not the last has ended";
+    EXPECT_EQ(book_.to_try({}), way) << "one with each sample, whether or not the last has ended";
   for (int i = 0; i < 3; ++i)
     for (const std::size_t way : {kExcerpt, kPixels}) book_.learn(way, {1000, 0.5}, {100, 1});
   int trials = 0;
   for (int i = 0; i < 640; ++i)
-    if (const auto way = book_.to_try()) {
+    if (const auto way = book_.to_try({})) {
       EXPECT_EQ(way, kPacked);
       ++trials;
     }
   EXPECT_EQ(trials, 10);
   WayBook alone(Pipeline(test::test_table()), {{}});
-  for (int i = 0; i < 200; ++i) EXPECT_EQ(alone.to_try(), std::nullopt);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(alone.to_try({}), std::nullopt);
 }
 
 }  // namespace

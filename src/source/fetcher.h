@@ -33,6 +33,7 @@ struct Fetched {
   std::size_t bytes = 0;                 // that came for it
   std::string path = {};  // where it comes from, for people; empty: as the source says
   std::size_t way = 0;    // how it was sent, by the fetcher's own count
+  double work_bytes = 0;  // of `bytes`, those that there is still work with
 };
 
 // Every method may be called from any thread.
@@ -55,8 +56,8 @@ class Fetcher {
     std::int64_t samples = 0;
   };
   virtual void note(const Progress& progress) = 0;
-  // What it took to make a sample of what has come in such a way, in seconds of a thread's CPU.
-  virtual void took(std::size_t way, std::size_t bytes, double seconds) = 0;
+  // What it took to make a sample of what has come, in seconds of a thread's CPU.
+  virtual void took(const Fetched& fetched, double seconds) = 0;
   virtual FetchReport report() const = 0;
 };
 

@@ -46,6 +46,12 @@ std::uint64_t digest_of(std::string_view bytes) {
 HintBook::HintBook(std::int64_t samples, std::size_t max_bytes)
     : samples_(samples), max_bytes_(max_bytes) {}
 
+bool HintBook::knows(SampleId id) const {
+  const Shard& one = shard(id);
+  MutexLock lock(one.mutex);
+  return one.entries.contains(id);
+}
+
 void HintBook::find(SampleId id, std::vector<std::uint8_t>& into) {
   into.clear();
   Shard& one = shard(id);

@@ -26,6 +26,7 @@ class HintBook final : public Hints {
   void find(SampleId id, std::vector<std::uint8_t>& into) override;
   void keep(SampleId id, const std::vector<std::uint8_t>& learned) override;
 
+  bool knows(SampleId id) const;
   std::int64_t entries() const { return entries_; }
   std::size_t bytes() const { return bytes_; }
   std::size_t max_bytes() const { return max_bytes_; }
@@ -44,6 +45,9 @@ class HintBook final : public Hints {
     std::unordered_map<SampleId, std::vector<std::uint8_t>> entries CUTWATER_GUARDED_BY(mutex);
   };
   Shard& shard(SampleId id) { return shards_[static_cast<std::size_t>(id) % kShards]; }
+  const Shard& shard(SampleId id) const {
+    return shards_[static_cast<std::size_t>(id) % kShards];
+  }
 
   const std::int64_t samples_;
   const std::size_t max_bytes_;

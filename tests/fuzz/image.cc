@@ -53,9 +53,9 @@ BufferPool& pool() {
   return *kPool;
 }
 
-std::optional<Tensor> excerpt_of(Input file, const Region& part) {
+std::optional<Tensor> excerpt_of(Input file, const Region& part, Hint* hint = nullptr) {
   try {
-    return encoded(file).excerpt(part, nullptr, pool());
+    return encoded(file).excerpt(part, hint, pool());
   } catch (const Error& error) {
     require(error.code() == Code::kBadSample, std::string("refused as a sample: ") + error.what());
     return std::nullopt;
@@ -111,7 +111,11 @@ void decode_parts(Input file, const std::vector<std::uint8_t>& known) {
   std::mt19937 random(hash_of(file) ^ hash_of(known));
   Hint hint{known, {}};
   decode(file, *spec, cutwater::whole(*spec), 0, &hint);
-  for (int i = 0; i < 3; ++i) decode(file, *spec, some_part(*spec, random), 0, &hint);
+  for (int i = 0; i < 3; ++i) {
+    const Region part = some_part(*spec, random);
+    decode(file, *spec, part, 0, &hint);
+    excerpt_of(file, part, &hint);
+  }
 }
 
 void check_excerpt(Input file) {

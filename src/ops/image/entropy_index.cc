@@ -6,7 +6,7 @@
 namespace cutwater::image {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 constexpr std::size_t kHeader = 1 + 8;
 
 void put_varint(std::vector<std::uint8_t>& out, std::uint64_t value) {

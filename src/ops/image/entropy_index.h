@@ -13,7 +13,7 @@ namespace cutwater::image {
 
 class EntropyIndex {
  public:
-  static constexpr std::int64_t kStride = 24;  // MCUs between two checkpoints of a row
+  static constexpr std::int64_t kStride = 8;  // MCUs between two checkpoints of a row
 
   explicit EntropyIndex(const JpegGeometry& geometry)
       : mcus_across_(geometry.mcus_across()), mcus_down_(geometry.mcus_down()) {}

@@ -6,6 +6,7 @@
 #include "core/xxh3.h"
 #include "ops/image/coefficients.h"
 #include "ops/image/entropy_index.h"
+#include "ops/image/jpeg_copy.h"
 
 namespace cutwater::image {
 namespace {
@@ -109,10 +110,13 @@ class LearningIndex {
     if (!hint_->known.empty()) index_.decode(hint_->known, content_, work.bits.segments.back());
     known_rows_ = index_.rows();
   }
-  EntropyIndex* get() { return hint_ != nullptr ? &index_ : nullptr; }
+  // Null: nobody would keep what it learns.
+  EntropyIndex* kept() { return hint_ != nullptr ? &index_ : nullptr; }
+  EntropyIndex& own() { return index_; }
   // After a sound reading.
   void keep() {
-    if (index_.rows() > known_rows_) hint_->learned = index_.encode(content_);
+    if (hint_ != nullptr && index_.rows() > known_rows_)
+      hint_->learned = index_.encode(content_);
   }
 
  private:
@@ -150,7 +154,7 @@ bool decode_baseline(Bytes file, const Region& region, Hint* hint, JpegPlanes& p
   if (region.height == 0 || region.width == 0 || !begin(file, work)) return false;
   LearningIndex index(file, work, hint);
   planes.prepare(work.scan.geometry, region);
-  const bool sound = reconstruct(work, 0, 0, index.get(), planes);
+  const bool sound = reconstruct(work, 0, 0, index.kept(), planes);
   if (sound) index.keep();
   return sound;
 }
@@ -168,6 +172,28 @@ bool decode_baseline_part(Bytes file, const JpegPlace& place, const Region& regi
   return reconstruct(work, place.left, place.top, nullptr, planes);
 }
 
+bool copy_baseline_part(Bytes file, const Region& region, Hint* hint, std::size_t limit,
+                        JpegWindow& window, std::vector<std::uint8_t>& out) {
+  Workspace& work = workspace();
+  if (region.height == 0 || region.width == 0 || !read_baseline_scan(file, work.scan) ||
+      work.scan.restart_interval > 0 || !work.bits.read(work.scan))
+    return false;
+  LearningIndex index(file, work, hint);
+  const JpegGeometry& image = work.scan.geometry;
+  window = {image, image.window(region)};
+  const McuWindow& mcus = window.mcus;
+  bool sound = true;
+  if (index.own().rows() < mcus.bottom) {
+    const McuWindow below{0, mcus.bottom, image.mcus_across(), mcus.bottom};
+    sound = WindowReader(work.scan, work.bits, below, &index.own()).begin();
+    if (sound) index.keep();
+  }
+  const bool written =
+      sound && ScanCopy(work.scan, work.bits, index.own(), mcus).write(limit, out);
+  work.give_up_large();
+  return written;
+}
+
 bool read_baseline_part(Bytes file, const Region& region, Hint* hint, JpegPart& part) {
   Workspace& work = workspace();
   if (region.height == 0 || region.width == 0 || !begin(file, work)) return false;
@@ -176,7 +202,7 @@ bool read_baseline_part(Bytes file, const Region& region, Hint* hint, JpegPart& 
   part.quantizers = work.scan.quantizers;
   part.mcus = work.scan.geometry.window(region);
   part.symbols.clear();
-  WindowReader reader(work.scan, work.bits, part.mcus, index.get());
+  WindowReader reader(work.scan, work.bits, part.mcus, index.kept());
   bool sound = reader.begin();
   for (std::int64_t row = part.mcus.top; sound && row < part.mcus.bottom; ++row)
     sound = reader.copy_row(row, part.symbols);

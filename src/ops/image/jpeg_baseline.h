@@ -34,6 +34,13 @@ struct JpegPlace {
 bool decode_baseline_part(Bytes file, const JpegPlace& place, const Region& region,
                           JpegPlanes& planes);
 
+// Appends a JPEG of just the MCUs that a region is made from, with the file's own codes
+// (jpeg_copy.h), and tells which they are. False: the file is not ours to decode, has restarts, has
+// no code for what must be said, or it would be `limit` bytes or more; what was appended then means
+// nothing.
+bool copy_baseline_part(Bytes file, const Region& region, Hint* hint, std::size_t limit,
+                        JpegWindow& window, std::vector<std::uint8_t>& out);
+
 // The MCUs that a region is made from, read just as decode_baseline would. False: the file is not
 // ours to decode, or what is left of it would be none of ours.
 bool read_baseline_part(Bytes file, const Region& region, Hint* hint, JpegPart& part);

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <limits>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -40,6 +41,33 @@ std::int64_t field(const Data& excerpt, std::size_t at, std::size_t bytes) {
   std::int64_t value = 0;
   for (std::size_t i = bytes; i-- > 0;) value = value << 8 | excerpt[at + i];
   return value;
+}
+
+// The contents of a file's DHT segments, in order of their names.
+std::map<int, Data> code_tables(const Data& file) {
+  std::map<int, Data> tables;
+  std::size_t at = 2;
+  while (file[at + 1] != 0xDA) {
+    const std::size_t end = at + 2 + (std::size_t{file[at + 2]} << 8 | file[at + 3]);
+    if (file[at + 1] == 0xC4)
+      for (std::size_t table = at + 4; table < end;) {
+        std::size_t next = table + 17;
+        for (std::size_t i = 1; i <= 16; ++i) next += file[table + i];
+        tables[file[table]] = Data(file.begin() + static_cast<std::ptrdiff_t>(table),
+                                   file.begin() + static_cast<std::ptrdiff_t>(next));
+        table = next;
+      }
+    at = end;
+  }
+  return tables;
+}
+
+// A gray picture that grows brighter from left to right, in Huffman codes of its own.
+Data ramp(int width, int height, std::mt19937& random) {
+  Data pixels;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) pixels.push_back(static_cast<std::uint8_t>(x / 8 * 8));
+  return encode({.width = width, .height = height, .optimized = true}, pixels, random);
 }
 
 std::string reason_of(const Data& excerpt, const Region& region,
@@ -234,7 +262,9 @@ TEST(JpegExcerpt, AnIndexMakesTheSameBytes) {
     Hint hint;
     for (int k = 0; k < 4; ++k) {
       const Region region = random_region(picture, random);
-      EXPECT_EQ(excerpt_of(file, region, &hint), excerpt_of(file, region));
+      const Data excerpt = excerpt_of(file, region, &hint).value();
+      EXPECT_EQ(excerpt, excerpt_of(file, region));
+      EXPECT_EQ(ours(excerpt, region), ours(file, region));
       if (!hint.learned.empty()) hint.known = std::exchange(hint.learned, {});
     }
     EXPECT_EQ(hint.known.empty(), picture.restart_interval != 0);
@@ -242,6 +272,76 @@ TEST(JpegExcerpt, AnIndexMakesTheSameBytes) {
     const Data excerpt = excerpt_of(file, picture.whole()).value();
     ours(excerpt, picture.whole(), &unused);
     EXPECT_TRUE(unused.learned.empty()) << "an excerpt is decoded once";
+  }
+}
+
+// Bits are copied: what an excerpt's codes are, its file's were.
+TEST(JpegExcerpt, HasTheCodesOfABaselineFile) {
+  std::mt19937 random(12);
+  const Picture picture{.width = 600, .height = 500, .layout = kLayouts[5]};
+  const Data file = encode(picture, random);
+  const Data jpeg = jpeg_in(excerpt_of(file, {100, 100, 200, 200}).value());
+  EXPECT_EQ(code_tables(jpeg), code_tables(file));
+  EXPECT_EQ(code_tables(file).size(), 4U);
+}
+
+// Three tables of a kind are more than the standard calls baseline.
+TEST(JpegExcerpt, CopiesFilesOfThreeTables) {
+  std::mt19937 random(15);
+  for (const JpegLayout& layout : {kLayouts[3], kLayouts[5], kLayouts[19]}) {
+    const Picture picture{.width = 400, .height = 300, .layout = layout, .third_table = true};
+    const Data file = encode(picture, random);
+    const Region region{100, 70, 90, 120};
+    const Data excerpt = excerpt_of(file, region).value();
+    EXPECT_EQ(ours(excerpt, region), part(reference(file), picture.width, region));
+    EXPECT_EQ(code_tables(jpeg_in(excerpt)), code_tables(file));
+    EXPECT_EQ(code_tables(file).size(), 6U);
+  }
+}
+
+// A ramp, in codes of its own: from block to block it rises by the same, and falls by all of it
+// from row to row. A part of it falls by less, for which the file has no code: it gets a longer one.
+TEST(JpegExcerpt, HasMoreCodesWhereTheFilesDoNotDo) {
+  std::mt19937 random(13);
+  const Data file = with_comment(ramp(256, 64, random));
+  const Data whole = reference(file);
+  const Region part_of_it{0, 64, 64, 24};
+  Hint hint;
+  for (int i = 0; i < 2; ++i) {
+    const Data excerpt = excerpt_of(file, part_of_it, &hint).value();
+    EXPECT_EQ(ours(excerpt, part_of_it), part(whole, 256, part_of_it));
+    std::map<int, Data> tables = code_tables(jpeg_in(excerpt)), of_file = code_tables(file);
+    EXPECT_EQ(tables[0x10], of_file[0x10]);
+    const Data &dc = tables[0], &dc_of_file = of_file[0];
+    ASSERT_EQ(dc.size(), 17U + 12);
+    EXPECT_LT(dc_of_file.size(), dc.size());
+    EXPECT_TRUE(std::equal(dc_of_file.begin() + 17, dc_of_file.end(), dc.begin() + 17));
+    if (!hint.learned.empty()) hint.known = std::exchange(hint.learned, {});
+  }
+}
+
+// It may lead to other bits of the same data, and to none beyond.
+TEST(JpegExcerpt, ADamagedIndexNeverLeavesTheData) {
+  std::mt19937 random(14);
+  constexpr std::size_t kIndexHeader = 9;
+  for (int i = 0; i < 60; ++i) {
+    Picture picture = random_picture(random);
+    picture.width += 300;
+    picture.restart_interval = 0;
+    const Data file = with_comment(encode(picture, random));
+    Hint good;
+    excerpt_of(file, picture.whole(), &good);
+    ASSERT_GT(good.learned.size(), kIndexHeader);
+    for (int k = 0; k < 40; ++k) {
+      Hint hint{good.learned, {}};
+      for (int flips = 1 + below(random, 4); flips > 0; --flips)
+        hint.known[kIndexHeader + random() % (hint.known.size() - kIndexHeader)] ^=
+            static_cast<std::uint8_t>(1 << random() % 8);
+      const Region region = random_region(picture, random);
+      std::optional<Data> excerpt;
+      ASSERT_NO_THROW(excerpt = excerpt_of(file, region, &hint)) << picture;
+      if (excerpt) reason_of(*excerpt, region);  // pixels, or a bad sample
+    }
   }
 }
 

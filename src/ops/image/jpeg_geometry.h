@@ -103,4 +103,10 @@ struct JpegGeometry {
   }
 };
 
+// Some MCUs of an image.
+struct JpegWindow {
+  JpegGeometry image;
+  McuWindow mcus;
+};
+
 }  // namespace cutwater::image

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 
@@ -57,6 +58,13 @@ inline int extended(std::uint64_t bits, unsigned size) {
   const auto value = static_cast<std::uint32_t>((bits >> 1) >> (63 - size));
   const auto lower = static_cast<std::uint32_t>(~(static_cast<std::int64_t>(bits) >> 63));
   return static_cast<int>(value + (((lower << size) + 1) & lower));
+}
+// The other way round: how many bits a number takes, and those bits.
+inline unsigned size_of_number(int value) {
+  return static_cast<unsigned>(std::bit_width(static_cast<unsigned>(std::abs(value))));
+}
+inline std::uint32_t number_bits(int value, unsigned size) {
+  return static_cast<std::uint32_t>(value >= 0 ? value : value + (1 << size) - 1);
 }
 
 // One code table. What its look-up table cannot hold is found length by length.

@@ -224,11 +224,28 @@ bool ScanReader::restart() {
   }
 }
 
+void ScanReader::prepare_skips() {
+  if (components_[0].skips != nullptr) return;
+  for (std::size_t c = 0; c < scan_.geometry.components(); ++c)
+    components_[c].skips = &components_[c].ac->skips();
+}
+
+bool ScanReader::find_dc(std::array<DcPlace, 3>& places) {
+  prepare_skips();
+  for (std::size_t b = 0; b < block_count_; ++b) {
+    const std::size_t c = blocks_[b].component;
+    const std::int64_t begin = reader_.position();
+    if (!read_dc(reader_, components_[c])) return false;
+    if (b == 0 || blocks_[b - 1].component != c)
+      places[c] = {begin, reader_.position(), components_[c].prediction};
+    if (!skip_ac(reader_, *components_[c].ac, *components_[c].skips)) return false;
+  }
+  return reader_.position() <= end_bit_;
+}
+
 template <ScanReader::To kTo>
 bool ScanReader::read(std::int64_t mcus) {
-  if (kTo == To::kNothing && components_[0].skips == nullptr)
-    for (std::size_t c = 0; c < scan_.geometry.components(); ++c)
-      components_[c].skips = &components_[c].ac->skips();
+  if constexpr (kTo == To::kNothing) prepare_skips();
   BitReader reader = reader_;  // a copy stays in registers
   for (std::int64_t mcu = 0; mcu < mcus; ++mcu) {
     if (until_restart_-- == 0) [[unlikely]] {

@@ -57,6 +57,14 @@ class ScanReader {
   [[nodiscard]] bool copy(std::int64_t mcus) { return read<To::kSymbols>(mcus); }
   [[nodiscard]] bool skip(std::int64_t mcus) { return read<To::kNothing>(mcus); }
 
+  // Where the first DC coefficient of a component stands in an MCU, and which it is.
+  struct DcPlace {
+    std::int64_t begin = 0, end = 0;  // bits
+    int value = 0;
+  };
+  // Steps over one MCU, and tells that of each component. REQUIRES: no restarts.
+  [[nodiscard]] bool find_dc(std::array<DcPlace, 3>& places);
+
   // REQUIRES: no restarts.
   Checkpoint here() const;
   void go_to(const Checkpoint& checkpoint);
@@ -80,6 +88,7 @@ class ScanReader {
   enum class To : std::uint8_t { kNothing, kStrip, kSymbols };
   template <To kTo>
   bool read(std::int64_t mcus);
+  void prepare_skips();
   static bool read_dc(BitReader& reader, Component& component);
   static bool read_rare(BitReader& reader, const AcTable& table, unsigned& k, int& value);
   static bool keep_ac(BitReader& reader, const AcTable& table, std::int16_t* block);

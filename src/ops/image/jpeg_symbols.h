@@ -4,9 +4,7 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <vector>
 
@@ -115,14 +113,6 @@ class JpegSymbols {
   }
 
  private:
-  static unsigned size_of_number(int value) {
-    return static_cast<unsigned>(std::bit_width(static_cast<unsigned>(std::abs(value))));
-  }
-  // As JPEG writes it: negative numbers are in the lower half.
-  static std::uint32_t number_bits(int value, unsigned size) {
-    return static_cast<std::uint32_t>(value >= 0 ? value : value + (1 << size) - 1);
-  }
-
   bool grow(std::size_t blocks);
 
   std::vector<Item> items_;
@@ -132,11 +122,9 @@ class JpegSymbols {
   std::array<int, 3> last_dc_{};
 };
 
-// Some MCUs of an image.
-struct JpegPart {
-  JpegGeometry image;
+// Some MCUs of an image, and what is in them.
+struct JpegPart : JpegWindow {
   std::array<Quantizer, 3> quantizers{};
-  McuWindow mcus;
   JpegSymbols symbols;
 };
 

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <ostream>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "ops/image/encoded_image.h"
@@ -66,6 +67,7 @@ struct Picture {
   bool wide_quantizers = false;         // 16 bits where they need them
   bool optimized = false, odd = false;  // Huffman codes of its own, or any at all
   bool progressive = false, arithmetic = false;
+  bool third_table = false;  // the last component has codes of its own
   int contrast = 60;  // of the noise
 
   Region whole() const { return {0, 0, height, width}; }
@@ -106,15 +108,15 @@ inline void use_odd_codes(jpeg_compress_struct& info, std::mt19937& random) {
   }
 }
 
-// Noise over a gradient: all coefficients occur.
-inline Data encode(const Picture& picture, std::mt19937& random) {
+inline int channels_of(const Picture& picture) {
   const Colors colors = picture.layout.colors;
-  const int channels = colors == Colors::kGray ? 1 : colors == Colors::kCmyk ? 4 : 3;
-  Data pixels(static_cast<std::size_t>(picture.width * picture.height * channels));
-  for (std::size_t i = 0; i < pixels.size(); ++i)
-    pixels[i] = static_cast<std::uint8_t>(
-        picture.contrast < 256 ? i / 3 + random() % static_cast<unsigned>(picture.contrast)
-                               : random() % 2 * 255);
+  return colors == Colors::kGray ? 1 : colors == Colors::kCmyk ? 4 : 3;
+}
+
+// `random` is for the codes of odd ones.
+inline Data encode(const Picture& picture, Data pixels, std::mt19937& random) {
+  const Colors colors = picture.layout.colors;
+  const int channels = channels_of(picture);
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -142,6 +144,13 @@ inline Data encode(const Picture& picture, std::mt19937& random) {
   info.restart_interval = static_cast<unsigned>(picture.restart_interval);
   info.optimize_coding = picture.optimized ? TRUE : FALSE;
   if (picture.odd) use_odd_codes(info, random);
+  if (picture.third_table) {
+    info.dc_huff_tbl_ptrs[2] = jpeg_alloc_huff_table(reinterpret_cast<j_common_ptr>(&info));
+    info.ac_huff_tbl_ptrs[2] = jpeg_alloc_huff_table(reinterpret_cast<j_common_ptr>(&info));
+    *info.dc_huff_tbl_ptrs[2] = *info.dc_huff_tbl_ptrs[0];
+    *info.ac_huff_tbl_ptrs[2] = *info.ac_huff_tbl_ptrs[0];
+    info.comp_info[2].dc_tbl_no = info.comp_info[2].ac_tbl_no = 2;
+  }
   if (picture.progressive) jpeg_simple_progression(&info);
   info.arith_code = picture.arithmetic ? TRUE : FALSE;
   jpeg_start_compress(&info, TRUE);
@@ -154,6 +163,16 @@ inline Data encode(const Picture& picture, std::mt19937& random) {
   Data file(bytes, bytes + size);
   std::free(bytes);
   return file;
+}
+
+// Noise over a gradient: all coefficients occur.
+inline Data encode(const Picture& picture, std::mt19937& random) {
+  Data pixels(static_cast<std::size_t>(picture.width * picture.height * channels_of(picture)));
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<std::uint8_t>(
+        picture.contrast < 256 ? i / 3 + random() % static_cast<unsigned>(picture.contrast)
+                               : random() % 2 * 255);
+  return encode(picture, std::move(pixels), random);
 }
 
 // The file with one more segment at its begin.
