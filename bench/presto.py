@@ -147,7 +147,7 @@ def one_pipeline(name: str, options: argparse.Namespace, scratch: pathlib.Path) 
     horizons = [int(epochs) for epochs in options.epochs.split(",")]
     plans = {
         epochs: command("plan", "--profile", scratch / "profile", "--policy", "presto", "--epochs", epochs, "--threads",
-                        options.cores, "--memory", options.memory)
+                        options.cores, "--memory", options.memory, "--page-cache", "warm")
         for epochs in horizons
     }  # fmt: skip
     first = plans[horizons[0]]

@@ -16,14 +16,14 @@ OTHERS = ("no-off", "all-off", "resize-off", "paper")
 OURS = "sophon"
 TOLD = "sophon, told"  # of the link's rate
 POLICIES = (*OTHERS, OURS, TOLD)
-EPOCHS = 3
+EPOCHS = 5
 # Samples in an epoch, by rate: as stored it must take a second or so, or starting up is all that is measured.
 SAMPLES = {100: 220, 500: 660, 2000: 1320}
 WANTED = {"imagenet": 1.9, "photos": 2.5}
 AS_MANY = 1.01  # bytes: what was asked for ahead at the end, and the sizes of packets, differ a little
 NOISE = 1.10  # of epoch times
 CLOSE = 1.25  # to the fastest: what is measured again in later rounds
-SLOW = "all-off"  # sends five times as much: once is enough
+SLOW = "all-off"  # sends five times as much, so that the link bounds it: once is enough
 
 
 def measured(setup: Setup, kind: str, mbit: int, threads: int, policy: str) -> dict[str, float]:

@@ -156,12 +156,11 @@ class Server:
     """`cutwater serve` on the storage side, from its first word to its end. Apart: it has cores of its own, and so
     has a trainer of one thread, as on two machines."""
 
-    def __init__(
-        self, network: Network, keys: Keys, data: dict[str, str], threads: int, apart: bool = False
-    ) -> None:
+    def __init__(self, network: Network, keys: Keys, data: dict[str, str], threads: int, apart: bool = False) -> None:
         self.network, self.keys, self.tls, self.apart = network, keys, network.real, apart
         safe = ["--tls-cert", keys.certificate, "--tls-key", keys.key, "--token-file", keys.token_file]
-        command = [*network.storage, *(on(STORAGE_CORES) if apart else []), CUTWATER, "serve", "--listen", f"{network.host}:0", "--threads", threads,
+        side = [*network.storage, *(on(STORAGE_CORES) if apart else [])]
+        command = [*side, CUTWATER, "serve", "--listen", f"{network.host}:0", "--threads", threads,
                    "--json", *(safe if self.tls else [])]  # fmt: skip
         for name, folder in data.items():
             command += ["--data", f"{name}={folder}"]
@@ -203,7 +202,8 @@ class Trainer:
     def __init__(self, server: Server, name: str, pipeline: str, policy: str, epochs: int, *more: Any) -> None:
         network = server.network
         told = [] if network.real or not network.mbit or "--link" in more else ["--link", f"{network.mbit}Mb/s"]
-        command = [*network.trainer, *(on(TRAINER_CORES) if server.apart else []), CUTWATER, "run", "--data", server.url(name), "--pipeline", pipeline, "--policy",
+        side = [*network.trainer, *(on(TRAINER_CORES) if server.apart else [])]
+        command = [*side, CUTWATER, "run", "--data", server.url(name), "--pipeline", pipeline, "--policy",
                    policy, "--epochs", epochs, "--batch", 16, "--threads", 1, "--seed", 1, "--json",
                    *told, *more]  # fmt: skip
         environment = {**os.environ, "CUTWATER_TOKEN": server.keys.token}

@@ -117,10 +117,10 @@ struct OffloadDecision {
 
 // The choice with the shortest epoch; of those, that with the fewest bytes: after the network has
 // ceased to be the longest, it goes on as far as that costs no time (or OffloadMachine::for_bytes).
-// Never longer than any other policy, and with no more bytes than one that is as short. Without a bound on the link, samples
-// are raw unless the trainer is the bottleneck and storage can relieve it. A row stands for
-// `weight` samples of an epoch. Throws Error(kInvalidArgument) for a table or a machine that makes
-// no sense.
+// Without that, never longer than any other policy, and with no more bytes than one as short.
+// Without a bound on the link, samples are raw unless the trainer is the bottleneck and storage can
+// relieve it. A row stands for `weight` samples of an epoch. Throws Error(kInvalidArgument) for a
+// table or a machine that makes no sense.
 OffloadDecision solve_offload(const OffloadTable& table, const OffloadMachine& machine,
                               double weight = 1, OffloadPolicy policy = OffloadPolicy::kSophon);
 

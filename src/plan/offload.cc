@@ -55,7 +55,7 @@ class Solver {
  public:
   Solver(const OffloadTable& table, const OffloadModel& model) : table_(table), model_(model) {}
 
-  // The fewest bytes of an epoch that is no longer than so much times the shortest.
+  // Fewer bytes, of an epoch that is no more than so much longer than the shortest, as a share.
   OffloadDecision solve_for_bytes(double longer) const {
     OffloadDecision best = solve();
     const OffloadTimes shortest = model_.times(model_.sums(best.choice));
@@ -146,7 +146,9 @@ class Solver {
     walk.prices = {worth.byte, kNever, worth.compute_s};
     const std::vector<OffloadStep> steps = offload_steps(table_, worth, 1, walk.choice);
     OffloadSums sums = model_.sums(walk.choice);
-    for (const OffloadStep& step : steps) {
+    std::size_t taken = 0;
+    for (; taken < steps.size(); ++taken) {
+      const OffloadStep& step = steps[taken];
       const std::span<const OffloadOption> row = table_.row(step.sample);
       OffloadSums next = sums;
       next.move(row[step.from], row[step.to]);
@@ -155,12 +157,13 @@ class Solver {
       walk.choice[step.sample] = step.to;
       walk.prices.storage_s = step.efficiency;
     }
+    if (taken == steps.size()) walk.prices.storage_s = 0;
     walk.outcome = outcome(sums);
     return walk;
   }
 
-  // The fewest bytes that were found within the limit; nothing: none. The lower the price of the
-  // trainer's seconds, the fewer they are, and the longer the trainer takes.
+  // The fewest bytes that were found within the limit; nothing: none were. The lower the price of
+  // the trainer's seconds, the fewer they are, and the longer the trainer takes.
   std::optional<Walk> thrifty(double limit) const {
     const auto within = [limit](const Walk& walk) {
       return walk.outcome.times.epoch_s() <= limit * (1 + kEqual);
@@ -171,7 +174,7 @@ class Solver {
     for (int step = 0; step < kSearchSteps; ++step) {
       const double middle = (low + high) / 2;
       Walk walk = filled({1, std::exp(middle)}, limit);
-      (within(walk) ? high : low) = middle;
+      (walk.outcome.times.compute_s > limit ? low : high) = middle;
       if (within(walk) && (!best || walk.outcome.bytes < best->outcome.bytes))
         best = std::move(walk);
     }

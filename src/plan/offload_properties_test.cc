@@ -76,10 +76,13 @@ TEST(OffloadProperties, ALittleTimeIsGivenForBytesIfAllowed) {
     fewer += thrifty.bytes_after < 0.99 * shortest.bytes_after ? 1 : 0;
     if (thrifty.made_by != OffloadPolicy::kSophon) continue;
     const OffloadTable table = c.options.table();
+    const OffloadWorth worth{thrifty.prices.byte, thrifty.prices.compute_s};
     for (std::size_t i = 0; i < table.samples(); ++i) {
-      // By their price, no sample takes less than it was given: the last step may have been divided.
-      const std::size_t by_price = best_option(table.row(i), thrifty.prices);
-      ASSERT_GE(table.row(i)[by_price].storage_s, table.row(i)[thrifty.choice[i]].storage_s);
+      const std::size_t best = best_option(table.row(i), thrifty.prices);
+      if (best == thrifty.choice[i]) continue;
+      const NextOption next = next_option(table.row(i), worth, thrifty.choice[i]);
+      ASSERT_EQ(next.option, best) << "one step less, which is worth exactly the price";
+      ASSERT_EQ(next.efficiency, thrifty.prices.storage_s);
     }
   }
   EXPECT_GT(fewer, 300);

@@ -250,8 +250,8 @@ void Measure::measure_excerpts(std::span<SampleValues> group, const std::vector<
     team_.each(group.size(), [&](std::size_t, std::size_t i) {
       make(i, value_of(pipeline_.draw(stored[i], kDrawSeed, epoch)), true);
     });
-  const std::vector<double> make_s = medians(
-      group.size(), [&](std::size_t, std::size_t i) { return make(i, draws[i], false); });
+  const std::vector<double> make_s =
+      medians(group.size(), [&](std::size_t, std::size_t i) { return make(i, draws[i], false); });
   const std::vector<double> finish_s =
       medians(group.size(), [&](std::size_t worker, std::size_t i) {
         if (!excerpts[i]) return 0.0;

@@ -135,7 +135,9 @@ void FetchClient::run() {
     const auto left = std::max(next_time(Clock::now()) - Clock::now(), Clock::duration::zero());
     const auto deadline = std::chrono::system_clock::now() +
                           std::chrono::duration_cast<std::chrono::system_clock::duration>(left);
+    const double begun = thread_seconds();
     const auto next = queue_.AsyncNext(&raw, &ok, deadline);
+    receiving_s_ += thread_seconds() - begun;
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
     if (next == grpc::CompletionQueue::GOT_EVENT) {
       if (raw != nullptr) {
@@ -275,8 +277,10 @@ void FetchClient::received(Server& server) {
     server.asked.clear();
     all = true;
   }
-  received_bytes_ += static_cast<double>(message.Length());
-  steering_.learn_receiving(thread_seconds() / received_bytes_);
+  constexpr double kFade = 0.99;
+  receiving_s_ *= kFade;
+  received_bytes_ = kFade * received_bytes_ + static_cast<double>(message.Length());
+  if (received_bytes_ > 0) steering_.learn_receiving(receiving_s_ / received_bytes_);
   const double passed_s = seconds(due - std::exchange(last_due_, due));
   if (queued_s) steering_.learn_link(*queued_s, message.Length(), passed_s);
   if (!all) {

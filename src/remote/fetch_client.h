@@ -115,7 +115,7 @@ class FetchClient final : public Fetcher {
   std::vector<Due> due_;
   Time last_progress_ = Clock::now(), last_due_ = last_progress_;
   double usual_latency_s_ = 0;
-  double received_bytes_ = 0;  // by this thread, in all its time
+  double receiving_s_ = 0, received_bytes_ = 0;  // CPU until bytes are here, and bytes; fading
   bool on_fallback_ = false;  // no server has sent anything since it was last taken
 
   mutable Mutex mutex_;

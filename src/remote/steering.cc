@@ -21,7 +21,7 @@ constexpr double kTried = 4;  // samples that came in a way, before it is known 
 // An answer that waited longer than this for the wire shows that the wire was busy.
 constexpr double kBacklogged = 2e-3;
 // What a link is taken for that was never seen busy: none that bounds a job, so that bytes are
-// saved as far as the server's spare time goes, and no further.
+// saved as far as the server's spare time goes, and what kForBytes gives.
 constexpr double kFastLink = 1e11;
 // Of the last so many decisions, what the fastest saw of the consumer counts: who has to share its
 // cores, perhaps with the server, looks slower than it is, and would ask for the more work there.
@@ -113,10 +113,7 @@ void Ways::write_to(wire::pb::Begin& begin) const {
 }
 
 Steering::Steering(Ways ways, const Machine& machine)
-    : ways_(std::move(ways)),
-      excerpt_(excerpt_way(ways_)),
-      machine_(machine),
-      decide_at_(kFirst) {
+    : ways_(std::move(ways)), excerpt_(excerpt_way(ways_)), machine_(machine), decide_at_(kFirst) {
   if (!ways_.priced) {
     decision_ = ways_.always ? "every sample is sent as " + to_string(ways_.variants.back())
                              : "samples are sent as stored";
@@ -197,9 +194,10 @@ void Steering::look_back() {
   before_ = progress_;
 }
 
-// What the trainer has yet to do to a sample, for each byte of it that comes, by way; as stored, for
-// each that is needed. Of what has hardly ever come: as much as for one as stored where it is such a
-// one, though a part; nothing where it is further on, so that it is tried where that would help.
+// What the trainer has yet to do to a sample, for each byte of it that comes, by way; as stored,
+// for each that is needed. Of what has hardly ever come: as much as for one as stored where it is
+// such a one, though a part; nothing where it is further on, so that it is tried where that would
+// help.
 std::vector<double> Steering::seconds_per_byte() const {
   std::vector<double> found(ways_.variants.size(), 0.0);
   const auto known = [this](std::size_t way) {
@@ -272,9 +270,9 @@ void Steering::decide() {
                 "bound by %s as stored; a sample then takes %.2f ms of the link%s, %.2f of the "
                 "trainer's CPU, %.2f of the consumer; sent so that %.2fx fewer bytes go over the "
                 "link, for %.2f ms of the server's CPU each and %.2f of the trainer's",
-                std::string(made.before.bound_by()).c_str(),
-                1e3 * made.before.network_s / rows, link ? "" : " (which was never busy)",
-                1e3 * made.before.compute_s / rows, 1e3 * made.before.consumer_s / rows,
+                std::string(made.before.bound_by()).c_str(), 1e3 * made.before.network_s / rows,
+                link ? "" : " (which was never busy)", 1e3 * made.before.compute_s / rows,
+                1e3 * made.before.consumer_s / rows,
                 made.bytes_before / std::max(made.bytes_after, 1.0),
                 1e3 * made.after.storage_s / rows, 1e3 * made.after.compute_s / rows);
   decision_ = text;

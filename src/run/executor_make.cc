@@ -102,8 +102,7 @@ void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
   work.read.nanoseconds += spent;
   ++work.read.calls;
   Result<Sample> made = make_sample(task, std::move(stored), From::kSource, work);
-  if (fetched && fetched->sample && made)
-    fetcher_->took(*fetched, thread_seconds() - begun);
+  if (fetched && fetched->sample && made) fetcher_->took(*fetched, thread_seconds() - begun);
   finish(task, make_substitute(task, std::move(made), work), work);
 }
 

@@ -2,6 +2,7 @@
 #include "serve/fetch_call.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -85,9 +86,10 @@ void FetchCall::take(const pb::FetchRequest& request) {
   if (const auto given = static_cast<std::size_t>(request.worth_size()); given > 0) {
     if (given != stream_->book->ways().size())
       throw Error(Code::kInvalidArgument, "there must be as many worths as ways");
+    const auto is_worth = [](float value) { return std::isfinite(value) && value >= 0; };
     Worths worths;
-    for (const float value : request.worth()) worths.byte.push_back(value >= 0 ? value : 1);
-    worths.needed = request.needed_worth() >= 0 ? request.needed_worth() : 0;
+    for (const float value : request.worth()) worths.byte.push_back(is_worth(value) ? value : 1);
+    worths.needed = is_worth(request.needed_worth()) ? request.needed_worth() : 0;
     worth = std::make_shared<const Worths>(std::move(worths));
   }
   std::vector<Order> orders;

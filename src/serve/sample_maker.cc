@@ -24,6 +24,12 @@ CacheKey key_of(const Draft& draft, const Way& way) {
           0};
 }
 
+// Whether ops know the sample from before; by now, for others may have asked for it meanwhile.
+bool is_learned(const Draft& draft) {
+  const Stream& stream = *draft.order.stream;
+  return stream.hints && stream.hints->knows(draft.order.id);
+}
+
 }  // namespace
 
 SampleMaker::SampleMaker(MakerOptions options)
@@ -54,11 +60,15 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
   draft.facts.stored_bytes = bytes_of(*draft.stored);
   if (std::ranges::any_of(ways, &Way::excerpt))
     draft.facts.excerpt_share = stream.pipeline.excerpt_share(*draft.stored, draft.draws);
-  draft.facts.learned = stream.hints && stream.hints->knows(draft.order.id);
+  draft.facts.learned = is_learned(draft);
   stream.book->estimate(draft.facts, draft.offers);
-  draft.way = stream.always ? ways.size() - 1
-                            : WayBook::best(draft.offers, draft.order.price, draft.order.worth,
-                                            draft.facts);
+  draft.facts.needed_bytes = draft.facts.stored_bytes;
+  for (std::size_t way = 0; way < ways.size(); ++way)
+    if (ways[way].excerpt)
+      draft.facts.needed_bytes = std::min(draft.facts.needed_bytes, draft.offers[way].bytes);
+  draft.way = stream.always
+                  ? ways.size() - 1
+                  : WayBook::best(draft.offers, draft.order.price, draft.order.worth, draft.facts);
   if (!stream.always) draft.on_trial = stream.book->to_try(draft.facts);
   draft.seconds = thread_seconds() - start;
   return draft;
@@ -81,11 +91,13 @@ Answer SampleMaker::finish(const Draft& draft) const {
       const Way& way = stream.book->ways()[draft.way];
       form = cached(draft, way);
       if (!form) {
+        Facts facts = draft.facts;
+        facts.learned = is_learned(draft);
         const double begun = thread_seconds();
         form = make(draft, way);
         const double spent = thread_seconds() - begun;
         if (form) {
-          stream.book->learn(draft.way, draft.facts, {static_cast<double>(form->size()), spent});
+          stream.book->learn(draft.way, facts, {static_cast<double>(form->size()), spent});
           cache(draft, way, *form, spent);
         }
       }
@@ -94,8 +106,8 @@ Answer SampleMaker::finish(const Draft& draft) const {
     const auto cost = [&draft](std::size_t way, double bytes) {
       return cost_of(draft.order.worth, draft.facts, way, bytes);
     };
-    const bool smaller = form && cost(draft.way, static_cast<double>(form->size())) <
-                                     cost(0, answer.stored_bytes);
+    const bool smaller =
+        form && cost(draft.way, static_cast<double>(form->size())) < cost(0, answer.stored_bytes);
     if (form && (smaller || stream.always)) {
       answer.way = draft.way;
       answer.form = std::move(*form);
@@ -170,13 +182,15 @@ double SampleMaker::try_another(const Draft& draft) const {
   WayBook& book = *draft.order.stream->book;
   const Way& way = book.ways()[*draft.on_trial];
   if (way.excerpt && draft.facts.excerpt_share >= 1) return 0;
+  Facts facts = draft.facts;
+  facts.learned = is_learned(draft);
   const double begun = thread_seconds();
   const std::optional<Form> form = make(draft, way);
   const double spent = thread_seconds() - begun;
   // What cannot be had of this sample may be of others; that it weighs as much as stored is no
   // great lie.
   const double bytes = form ? static_cast<double>(form->size()) : draft.facts.stored_bytes;
-  book.learn(*draft.on_trial, draft.facts, {bytes, spent});
+  book.learn(*draft.on_trial, facts, {bytes, spent});
   return spent;
 }
 

@@ -40,10 +40,12 @@ struct Draft {
   }
 
   bool estimated() const { return !offers.empty() && std::isfinite(offers[way].bytes); }
+  // In bytes as stored; whatever a trainer says they are worth, no more than twice all of them.
   double saving() const {
-    return estimated() ? cost_of(order.worth, facts, 0, offers[0].bytes) -
-                             cost_of(order.worth, facts, way, offers[way].bytes)
-                       : 0;
+    if (!estimated()) return 0;
+    return std::min(cost_of(order.worth, facts, 0, offers[0].bytes) -
+                        cost_of(order.worth, facts, way, offers[way].bytes),
+                    2 * offers[0].bytes);
   }
   double cost() const { return estimated() ? offers[way].seconds : 0; }
 };

@@ -95,8 +95,9 @@ std::optional<std::size_t> WayBook::to_try(const Facts& facts) {
   }
   if (++asked_ % kBetweenTrials != 0) return std::nullopt;
   const auto least =
-      std::min_element(known_.begin() + 1, known_.end(),
-                       [](const Known& a, const Known& b) { return a.tried < b.tried; });
+      std::min_element(known_.begin() + 1, known_.end(), [&](const Known& a, const Known& b) {
+        return a.costs[facts.learned].tried < b.costs[facts.learned].tried;
+      });
   return static_cast<std::size_t>(least - known_.begin());
 }
 

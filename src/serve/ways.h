@@ -34,6 +34,8 @@ struct Facts {
   double stored_bytes = 0;
   double excerpt_share = 1;  // of them; 1: there is no excerpt
   bool learned = false;      // ops have seen it before, and go on from what they learned
+  double needed_bytes =
+      0;  // of those as stored, what an excerpt would hold; all where there is none
 };
 
 // What a byte in each way costs whoever gets it, and, as stored, one of the needed part besides.
@@ -46,8 +48,7 @@ using Worth = std::shared_ptr<const Worths>;
 // What so many bytes of a sample cost in all.
 inline double cost_of(const Worth& worth, const Facts& facts, std::size_t way, double bytes) {
   if (!worth) return bytes;
-  const double needed = way == 0 ? facts.stored_bytes * facts.excerpt_share : 0;
-  return worth->byte[way] * bytes + worth->needed * needed;
+  return worth->byte[way] * bytes + (way == 0 ? worth->needed * facts.needed_bytes : 0);
 }
 
 // Of one data set and pipeline; shared by all who ask for it. Any thread.
@@ -65,8 +66,8 @@ class WayBook {
                           const Worth& worth = nullptr, const Facts& facts = {});
 
   void learn(std::size_t way, const Facts& facts, const Offer& was);
-  // A way that should be tried on this sample besides: one that is hardly known for such samples and
-  // not on trial already, or, now and then, one that nobody takes.
+  // A way that should be tried on this sample besides: one that is hardly known for such samples
+  // and not on trial already, or, now and then, one that nobody takes.
   std::optional<std::size_t> to_try(const Facts& facts);
 
  private:

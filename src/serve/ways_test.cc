@@ -89,11 +89,12 @@ TEST(WayBook, BestIsWhatSavesMostForItsPrice) {
 TEST(WayBook, AsStoredCostsWhatIsSentAndWhatIsNeeded) {
   const std::vector<Offer> offers = {{1000, 0}, {400, 0}, {600, 0}};
   const auto best = [&](Worths worths, double needed) {
-    return WayBook::best(offers, 0, std::make_shared<const Worths>(worths), {1000, needed});
+    return WayBook::best(offers, 0, std::make_shared<const Worths>(worths),
+                         {1000, 1, false, needed});
   };
-  EXPECT_EQ(best({{0.1, 1.1, 0.1}, 1}, 0.4), 2u) << "60, where as stored is 500 and 1 is 440";
-  EXPECT_EQ(best({{0.1, 1.1, 2}, 1}, 0.4), 1u);
-  EXPECT_EQ(best({{0.1, 1.1, 2}, 1}, 0.3), 0u) << "400";
+  EXPECT_EQ(best({{0.1, 1.1, 0.1}, 1}, 400), 2u) << "60, where as stored is 500 and 1 is 440";
+  EXPECT_EQ(best({{0.1, 1.1, 2}, 1}, 400), 1u);
+  EXPECT_EQ(best({{0.1, 1.1, 2}, 1}, 300), 0u) << "400";
 }
 
 TEST_F(WayBookTest, TriesEachWayTwiceAndThenTheForgottenNowAndThen) {

@@ -45,9 +45,7 @@ class HintBook final : public Hints {
     std::unordered_map<SampleId, std::vector<std::uint8_t>> entries CUTWATER_GUARDED_BY(mutex);
   };
   Shard& shard(SampleId id) { return shards_[static_cast<std::size_t>(id) % kShards]; }
-  const Shard& shard(SampleId id) const {
-    return shards_[static_cast<std::size_t>(id) % kShards];
-  }
+  const Shard& shard(SampleId id) const { return shards_[static_cast<std::size_t>(id) % kShards]; }
 
   const std::int64_t samples_;
   const std::size_t max_bytes_;

@@ -115,8 +115,7 @@ class LearningIndex {
   EntropyIndex& own() { return index_; }
   // After a sound reading.
   void keep() {
-    if (hint_ != nullptr && index_.rows() > known_rows_)
-      hint_->learned = index_.encode(content_);
+    if (hint_ != nullptr && index_.rows() > known_rows_) hint_->learned = index_.encode(content_);
   }
 
  private:
@@ -188,8 +187,7 @@ bool copy_baseline_part(Bytes file, const Region& region, Hint* hint, std::size_
     sound = WindowReader(work.scan, work.bits, below, &index.own()).begin();
     if (sound) index.keep();
   }
-  const bool written =
-      sound && ScanCopy(work.scan, work.bits, index.own(), mcus).write(limit, out);
+  const bool written = sound && ScanCopy(work.scan, work.bits, index.own(), mcus).write(limit, out);
   work.give_up_large();
   return written;
 }

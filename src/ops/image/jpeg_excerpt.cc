@@ -40,8 +40,7 @@ std::string text_of(const Region& region) {
 
 // In other codes: of files whose own do not do or are too long, or that are no baseline files.
 bool write_anew(Bytes file, const Header& header, const Limits& limits, const Region& region,
-                Hint* hint, std::size_t limit, JpegWindow& window,
-                std::vector<std::uint8_t>& out) {
+                Hint* hint, std::size_t limit, JpegWindow& window, std::vector<std::uint8_t>& out) {
   thread_local const auto kept = std::make_unique<JpegPart>();  // too large for a stack
   JpegPart& part = *kept;
   const bool written = (read_baseline_part(file, region, hint, part) ||

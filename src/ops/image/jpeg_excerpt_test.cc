@@ -300,7 +300,8 @@ TEST(JpegExcerpt, CopiesFilesOfThreeTables) {
 }
 
 // A ramp, in codes of its own: from block to block it rises by the same, and falls by all of it
-// from row to row. A part of it falls by less, for which the file has no code: it gets a longer one.
+// from row to row. A part of it falls by less, for which the file has no code: it gets a longer
+// one.
 TEST(JpegExcerpt, HasMoreCodesWhereTheFilesDoNotDo) {
   std::mt19937 random(13);
   const Data file = with_comment(ramp(256, 64, random));

@@ -21,14 +21,12 @@ void put_marker(Out& out, std::uint8_t marker, std::size_t data_bytes) {
   put16(out, data_bytes + 2);
 }
 
-bool is_wide(const Quantizer& quantizer) {
-  return *std::ranges::max_element(quantizer) > 255;
-}
+bool is_wide(const Quantizer& quantizer) { return *std::ranges::max_element(quantizer) > 255; }
 
 // The first component with the same table.
 std::size_t quantizer_of(const JpegHeaders& headers, std::size_t c) {
-  return static_cast<std::size_t>(
-      std::ranges::find(headers.quantizers, headers.quantizers[c]) - headers.quantizers.begin());
+  return static_cast<std::size_t>(std::ranges::find(headers.quantizers, headers.quantizers[c]) -
+                                  headers.quantizers.begin());
 }
 
 void put_quantizers(const JpegHeaders& headers, Out& out) {

@@ -68,7 +68,7 @@ struct Picture {
   bool optimized = false, odd = false;  // Huffman codes of its own, or any at all
   bool progressive = false, arithmetic = false;
   bool third_table = false;  // the last component has codes of its own
-  int contrast = 60;  // of the noise
+  int contrast = 60;         // of the noise
 
   Region whole() const { return {0, 0, height, width}; }
   friend std::ostream& operator<<(std::ostream& out, const Picture& p) {
