@@ -58,10 +58,9 @@ class Solver {
   // Fewer bytes, of an epoch that is no more than so much longer than the shortest, as a share.
   OffloadDecision solve_for_bytes(double longer) const {
     OffloadDecision best = solve();
-    const OffloadTimes shortest = model_.times(model_.sums(best.choice));
-    const double limit = (1 + longer) * shortest.epoch_s();
-    const std::optional<Walk> walk = thrifty(limit);
-    if (!walk || walk->outcome.bytes >= outcome(model_.sums(best.choice)).bytes) return best;
+    const Outcome shortest = outcome(model_.sums(best.choice));
+    const std::optional<Walk> walk = thrifty((1 + longer) * shortest.times.epoch_s());
+    if (!walk || walk->outcome.bytes >= shortest.bytes) return best;
     best.made_by = OffloadPolicy::kSophon;
     best.choice = walk->choice;
     best.prices = walk->prices;

@@ -24,10 +24,12 @@ CacheKey key_of(const Draft& draft, const Way& way) {
           0};
 }
 
-// Whether ops know the sample from before; by now, for others may have asked for it meanwhile.
-bool is_learned(const Draft& draft) {
+// With whether ops know the sample by now: others may have asked for it since it was begun.
+Facts facts_now(const Draft& draft) {
   const Stream& stream = *draft.order.stream;
-  return stream.hints && stream.hints->knows(draft.order.id);
+  Facts facts = draft.facts;
+  facts.learned = stream.hints && stream.hints->knows(draft.order.id);
+  return facts;
 }
 
 }  // namespace
@@ -60,7 +62,7 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
   draft.facts.stored_bytes = bytes_of(*draft.stored);
   if (std::ranges::any_of(ways, &Way::excerpt))
     draft.facts.excerpt_share = stream.pipeline.excerpt_share(*draft.stored, draft.draws);
-  draft.facts.learned = is_learned(draft);
+  draft.facts = facts_now(draft);
   stream.book->estimate(draft.facts, draft.offers);
   draft.facts.needed_bytes = draft.facts.stored_bytes;
   for (std::size_t way = 0; way < ways.size(); ++way)
@@ -91,8 +93,7 @@ Answer SampleMaker::finish(const Draft& draft) const {
       const Way& way = stream.book->ways()[draft.way];
       form = cached(draft, way);
       if (!form) {
-        Facts facts = draft.facts;
-        facts.learned = is_learned(draft);
+        const Facts facts = facts_now(draft);
         const double begun = thread_seconds();
         form = make(draft, way);
         const double spent = thread_seconds() - begun;
@@ -182,8 +183,7 @@ double SampleMaker::try_another(const Draft& draft) const {
   WayBook& book = *draft.order.stream->book;
   const Way& way = book.ways()[*draft.on_trial];
   if (way.excerpt && draft.facts.excerpt_share >= 1) return 0;
-  Facts facts = draft.facts;
-  facts.learned = is_learned(draft);
+  const Facts facts = facts_now(draft);
   const double begun = thread_seconds();
   const std::optional<Form> form = make(draft, way);
   const double spent = thread_seconds() - begun;

@@ -34,8 +34,7 @@ struct Facts {
   double stored_bytes = 0;
   double excerpt_share = 1;  // of them; 1: there is no excerpt
   bool learned = false;      // ops have seen it before, and go on from what they learned
-  double needed_bytes =
-      0;  // of those as stored, what an excerpt would hold; all where there is none
+  double needed_bytes = 0;   // of those as stored: an excerpt's, or all where there is none
 };
 
 // What a byte in each way costs whoever gets it, and, as stored, one of the needed part besides.
