@@ -12,7 +12,7 @@ cache, all on the same cores. Parts:
 
 What is not reached is said so, and the exit status is 1. docs/performance.md says how rounds and ratios are taken.
 
-usage: bench/seneca.py [--parts hit-rates,cells,makespan,hit-cost,paper] [--rounds 5] [--samples 660] [--cores 2]
+usage: bench/seneca.py [--parts hit-rates,cells,makespan,hit-cost,paper] [--rounds 5] [--samples N] [--cores 2]
                        [--data DIR] [--quick] [--json OUT]
 """
 
@@ -41,13 +41,14 @@ PARTS: dict[str, Any] = {
     "hit-cost": seneca_cost,
     "paper": seneca_paper,
 }
+SAMPLES = 660  # of an epoch, where a part does not need more
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--rounds", type=int, default=5, help="of what is compared in ratios")
-    parser.add_argument("--samples", type=int, default=660, help="per epoch; fewer files are repeated")
+    parser.add_argument("--samples", type=int, help="per epoch; fewer files are repeated (default: as each part needs)")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--data", help="a folder of JPEGs instead of DATA_DIR's")
     parser.add_argument("--quick", action="store_true", help="few cells, one round: to see that all of it runs")
@@ -61,19 +62,23 @@ def main() -> int:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
 
     with tempfile.TemporaryDirectory() as scratch:
-        setup = Setup(options, pathlib.Path(scratch))
         report: dict[str, Any] = {
             "processor": processor(),
             "cores": options.cores,
-            "data": setup.words,
-            "samples": setup.samples,
             "rounds": options.rounds,
             "load_average_before": os.getloadavg()[0],
         }
-        print(f"{options.cores} cores of {report['processor']}; {setup.words}", flush=True)
+        print(f"{options.cores} cores of {report['processor']}", flush=True)
         not_reached = []
+        setups: dict[int, Setup] = {}
         for name in names:
-            found = report[name] = PARTS[name].measure(setup)
+            samples = options.samples or (SAMPLES if options.quick else getattr(PARTS[name], "SAMPLES", SAMPLES))
+            if samples not in setups:
+                setups[samples] = Setup(options, samples, pathlib.Path(scratch) / str(samples))
+            setup = setups[samples]
+            print(f"\n{name}: {setup.words}", flush=True)
+            found = PARTS[name].measure(setup)
+            report[name] = {"data": setup.words, "samples": setup.samples, **found}
             print("\n".join([f"\n{name}: " + PARTS[name].text(found)[0], *PARTS[name].text(found)[1:]]), flush=True)
             if PARTS[name].failed(found):
                 not_reached.append(name)

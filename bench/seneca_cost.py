@@ -4,19 +4,14 @@ beside its own benchmark's GET of that size, by one connection, one request at a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
-import socket
 import subprocess
-import tempfile
-import time
-from collections.abc import Iterator
 from typing import Any
 
 from rows import ROOT
-from seneca_makespan import daemon
+from seneca_servers import daemon, redis_server
 from seneca_setup import Setup
 from seneca_sums import verdict
 
@@ -24,7 +19,8 @@ CLAIM_WANTED_NS, REDIS_WANTED = 1000.0, 1.2
 BIN = ROOT / "build/release/bin"
 HIT = re.compile(
     r" *(?P<bytes>\d+) bytes: a hit +(?P<us>[\d.]+) us, redis-benchmark's GET +(?P<their_us>[\d.]+) us, "
-    r"ratio (?P<ratio>[\d.]+)"
+    r"ratio (?P<ratio>[\d.]+) \([^)]*\), among (?P<forms>\d+) forms +(?P<first_us>[\d.]+) us, "
+    r"ratio (?P<first_ratio>[\d.]+)"
 )
 
 
@@ -37,27 +33,9 @@ def build() -> None:
             raise RuntimeError(f"cmake {' '.join(words)}: {(done.stderr or done.stdout).strip()[-600:]}")
 
 
-@contextlib.contextmanager
-def redis_server() -> Iterator[int]:
-    """The port of a server of its own."""
-    with socket.socket() as free, tempfile.TemporaryDirectory() as folder:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-        free.close()
-        served = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
-                                   "--appendonly", "no", "--dir", folder, "--logfile", "log"])  # fmt: skip
-        try:
-            while served.poll() is None and socket.socket().connect_ex(("127.0.0.1", port)):
-                time.sleep(0.01)
-            yield port
-        finally:
-            served.terminate()
-            served.wait()
-
-
-def redis_hits() -> list[dict[str, float]]:
+def redis_hits(setup: Setup) -> list[dict[str, float]]:
     """By the size of values; ours and redis-benchmark take turns."""
-    with redis_server() as port:
+    with redis_server(setup) as (port, _):
         done = subprocess.run([str(BIN / "bench_redis"), str(port)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
@@ -78,7 +56,7 @@ def measure(setup: Setup) -> dict[str, Any]:
         "bytes": size,
         "claim_ns": found["claim_ns"],
         "get_us": {"memory": found["get_ns"][str(room)] / 1e3, "shared": found["get_ns"][shared] / 1e3},
-        "redis": redis_hits() if shutil.which("redis-server") and shutil.which("redis-benchmark") else [],
+        "redis": redis_hits(setup) if shutil.which("redis-server") and shutil.which("redis-benchmark") else [],
     }
 
 
@@ -93,11 +71,13 @@ def text(found: dict[str, Any]) -> list[str]:
         return [*lines, "  redis: no redis-server or no redis-benchmark here: NOT measured"]
     return lines + [
         f"  redis, {hit['bytes']:.0f} bytes: {hit['us']:.0f} us, redis-benchmark's GET {hit['their_us']:.0f} us: "
-        f"{hit['ratio']:.2f}x (wanted {REDIS_WANTED}x): {verdict(hit['ratio'] <= REDIS_WANTED)}"
+        f"{hit['ratio']:.2f}x (wanted {REDIS_WANTED}x): {verdict(hit['ratio'] <= REDIS_WANTED)}; "
+        f"looked for in {hit['forms']:.0f} forms, as loaders do, {hit['first_us']:.0f} us: {hit['first_ratio']:.2f}x "
+        f"(wanted {REDIS_WANTED}x): {verdict(hit['first_ratio'] <= REDIS_WANTED)}"
         for hit in found["redis"]
     ]
 
 
 def failed(found: dict[str, Any]) -> bool:
-    slow = any(hit["ratio"] > REDIS_WANTED for hit in found["redis"])
+    slow = any(max(hit["ratio"], hit["first_ratio"]) > REDIS_WANTED for hit in found["redis"])
     return slow or bool(found["claim_ns"] > CLAIM_WANTED_NS)

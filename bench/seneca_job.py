@@ -7,6 +7,7 @@ usage: seneca_job.py REQUEST    (as JSON; called by seneca.py, not by hand)
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -44,14 +45,15 @@ def main() -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     samples, touched = 0, 0.0
-    before, begin = cpu_seconds(), time.perf_counter()
+    before, ends = cpu_seconds(), [time.perf_counter()]
     for _ in range(request["epochs"]):
         for images in epoch():
             samples += len(images)
             touched += float(images[:, :, ::64, ::64].sum())
+        ends.append(time.perf_counter())
     answer = {
         "samples": samples,
-        "seconds": time.perf_counter() - begin,
+        "epochs_s": [end - begin for begin, end in itertools.pairwise(ends)],
         "cpu_s": cpu_seconds() - before,
         "cache": loader.stats()["cache"] if loader else None,
         "touched": touched,

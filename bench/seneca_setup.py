@@ -17,8 +17,9 @@ PIPELINE = "imagenet-train"
 class Setup:
     pipeline = PIPELINE
 
-    def __init__(self, options: Any, scratch: pathlib.Path) -> None:
-        self.data, self.words, self.samples = data_set(PIPELINE, options.data, options.samples, scratch / "data")
+    def __init__(self, options: Any, samples: int, scratch: pathlib.Path) -> None:
+        scratch.mkdir()
+        self.data, self.words, self.samples = data_set(PIPELINE, options.data, samples, scratch / "data")
         self.cores: int = options.cores
         self.rounds: int = options.rounds
         self.quick: bool = options.quick
@@ -27,10 +28,10 @@ class Setup:
         self._bytes: dict[str, float] = {}
         self.pinned = sorted(os.sched_getaffinity(0))[: self.cores]
 
-    @functools.cached_property
-    def profile(self) -> pathlib.Path:
-        """Of the data with all cores, made once."""
-        folder = self.scratch / "profile"
+    @functools.cache  # noqa: B019  (a few of these in a process)
+    def profile_number(self, number: int) -> pathlib.Path:
+        """Of the data with all cores; each number's is made once."""
+        folder = self.scratch / f"profile-{number}"
         self.command("profile", "--data", self.data, "--pipeline", PIPELINE, "--threads", self.cores, "-o", folder)
         return folder
 
@@ -48,10 +49,10 @@ class Setup:
             raise RuntimeError(f"only {form['entries']} of {self.samples} samples could be kept at '{cut}'")
         return float(form["bytes"] / form["entries"])
 
-    def plan(self, jobs: int, cache: float, *more: Any) -> dict[str, Any]:
+    def plan(self, jobs: int, cache: float, *more: Any, profile: pathlib.Path | None = None) -> dict[str, Any]:
         """What the planner says of a cache; the rest of the plan is not of interest here."""
-        made = self.command("plan", "--profile", self.profile, "--policy", "seneca", "--threads", self.cores,
-                            "--jobs", jobs, "--cache", int(cache), *more)  # fmt: skip
+        made = self.command("plan", "--profile", profile or self.profile_number(0), "--policy", "seneca",
+                            "--threads", self.cores, "--jobs", jobs, "--cache", int(cache), *more)  # fmt: skip
         answer: dict[str, Any] = made["cache"]
         return answer
 

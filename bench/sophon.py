@@ -4,6 +4,7 @@
 Both sides are on this machine, in network namespaces with a link of a known rate between them. Parts:
 
   cells      bytes on the wire, epoch seconds and CPU seconds of both sides, by policy, data, bandwidth and threads
+  change     a link that becomes slow and fast again while a trainer runs, beside runs that began at these rates
   reference  torch's DataLoader with the same files over HTTP
   tenants    three trainers and one server: bytes saved, beside the best of all static splits of the server
   planner    the time to decide for a million samples
@@ -11,8 +12,8 @@ Both sides are on this machine, in network namespaces with a link of a known rat
 
 What is not reached is said so, and the exit status is 1. All of it takes a quarter of an hour.
 
-usage: bench/sophon.py [--parts cells,reference,tenants,planner,raw] [--kinds imagenet,photos] [--mbits 100,500,2000]
-                       [--threads 0,1,2,3,4] [--rounds 1] [--json OUT]
+usage: bench/sophon.py [--parts cells,change,reference,tenants,planner,raw] [--kinds imagenet,photos]
+                       [--mbits 100,500,2000] [--threads 0,1,2,3,4] [--rounds 1] [--json OUT]
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import tempfile
 from typing import Any
 
 import sophon_cells
+import sophon_change
 import sophon_planner
 import sophon_raw
 import sophon_reference
@@ -37,6 +39,7 @@ from sophon_setup import Setup
 
 PARTS: dict[str, Any] = {
     "cells": sophon_cells,
+    "change": sophon_change,
     "reference": sophon_reference,
     "tenants": sophon_tenants,
     "planner": sophon_planner,

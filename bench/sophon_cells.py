@@ -23,6 +23,7 @@ WANTED = {"imagenet": 1.9, "photos": 2.5}
 AS_MANY = 1.01  # bytes: what was asked for ahead at the end, and the sizes of packets, differ a little
 NOISE = 1.10  # of epoch times
 CLOSE = 1.25  # to the fastest: what is measured again in later rounds
+BUSY = 0.9  # of its time, a link that bounds
 SLOW = "all-off"  # sends five times as much, so that the link bounds it: once is enough
 
 
@@ -42,6 +43,7 @@ def measured(setup: Setup, kind: str, mbit: int, threads: int, policy: str) -> d
     return {
         "bytes_per_sample": sent / asked_for,
         "payload_per_sample": offload["wire_bytes"] / asked_for,
+        "samples": samples / epochs,
         "first_epoch_s": run["epochs"][0]["seconds"],
         "epoch_s": statistics.median(epoch["seconds"] for epoch in later),
         "storage_cpu_ms": 1e3 * cpu / asked_for,
@@ -136,9 +138,20 @@ def is_beaten(cell: dict[str, Any], ours: str) -> bool:
     )
 
 
-def saved(cells: list[dict[str, Any]], kind: str, ours: str) -> float:
-    """The best of the cells in which something can be saved: the link bounds and there are threads."""
-    return max((c["less_than_raw"][ours] for c in cells if c["data"] == kind and c["threads"]), default=0.0)
+def link_bounds(cell: dict[str, Any]) -> bool:
+    """Whether the run as stored waits for the link."""
+    raw = cell["policies"]["no-off"]
+    return bool(raw["samples"] * raw["bytes_per_sample"] / (cell["mbit"] * 125_000) >= BUSY * raw["epoch_s"])
+
+
+def saved(cells: list[dict[str, Any]], kind: str, ours: str) -> tuple[float, str]:
+    """The least of the cells in which something can be saved, and where: the link bounds and there are threads. None
+    of them: nothing was."""
+    those = [cell for cell in cells if cell["data"] == kind and cell["threads"] and link_bounds(cell)]
+    if not those:
+        return 0.0, "the link bounds nowhere"
+    cell = min(those, key=lambda one: one["less_than_raw"][ours])
+    return cell["less_than_raw"][ours], f"{cell['mbit']} Mb/s, {cell['threads']} threads, of {len(those)} cells"
 
 
 def verdicts(found: dict[str, Any]) -> list[tuple[bool, str]]:
@@ -157,9 +170,10 @@ def verdicts(found: dict[str, Any]) -> list[tuple[bool, str]]:
         lines.append((over == 0, f"{ours}: epoch time likewise, within {100 * (NOISE - 1):.0f} %; {over} of "
                                  f"{len(cells)} cells are slower, worst {ratio:.2f} ({where})"))  # fmt: skip
         for kind in {cell["data"]: None for cell in cells}:
-            times = saved(cells, kind, ours)
+            times, where = saved(cells, kind, ours)
             wanted = WANTED[kind]
-            lines.append((times >= wanted, f"{ours}: {kind} {times:.2f}x less than raw at best (wanted {wanted}x)"))
+            lines.append((times >= wanted, f"{ours}: {kind} {times:.2f}x less than raw, wherever the link bounds, at "
+                                           f"least (wanted {wanted}x; {where})"))  # fmt: skip
     return lines
 
 

@@ -123,8 +123,9 @@ class Network:
 class Loopback(Network):
     """Both sides on this machine's loopback, at any rate."""
 
-    def _make(self) -> None:
-        raise Refused("not wanted")
+    def __init__(self) -> None:
+        self.spaces, self.devices = (), ()
+        self.mbit, self.why_not = 0, "not wanted"
 
 
 def cpu_of(pid: int) -> float:
@@ -156,12 +157,13 @@ class Server:
     """`cutwater serve` on the storage side, from its first word to its end. Apart: it has cores of its own, and so
     has a trainer of one thread, as on two machines."""
 
-    def __init__(self, network: Network, keys: Keys, data: dict[str, str], threads: int, apart: bool = False) -> None:
+    def __init__(self, network: Network, keys: Keys, data: dict[str, str], threads: int, apart: bool = False,
+                 more: tuple[Any, ...] = ()) -> None:  # fmt: skip
         self.network, self.keys, self.tls, self.apart = network, keys, network.real, apart
         safe = ["--tls-cert", keys.certificate, "--tls-key", keys.key, "--token-file", keys.token_file]
         side = [*network.storage, *(on(STORAGE_CORES) if apart else [])]
         command = [*side, CUTWATER, "serve", "--listen", f"{network.host}:0", "--threads", threads,
-                   "--json", *(safe if self.tls else [])]  # fmt: skip
+                   "--json", *(safe if self.tls else []), *more]  # fmt: skip
         for name, folder in data.items():
             command += ["--data", f"{name}={folder}"]
         self.process = subprocess.Popen(
@@ -171,7 +173,8 @@ class Server:
         said = self.process.stdout.readline()
         if not said:
             raise Refused(f"cutwater serve: {self.process.communicate()[1].strip()[-300:]}")
-        self.address: str = json.loads(said)["address"]
+        self.ready: dict[str, Any] = json.loads(said)
+        self.address: str = self.ready["address"]
 
     def url(self, name: str) -> str:
         return f"grpc{'s' if self.tls else ''}://{self.address}/{name}"

@@ -46,8 +46,8 @@ class Setup:
         folder, _ = data_folder(str(self.root / kind), least, self.scratch / f"{kind}-{least}")
         return folder
 
-    def server(self, data: dict[str, str], threads: int, apart: bool = False) -> Server:
-        return Server(self.network, self.keys, data, threads, apart)
+    def server(self, data: dict[str, str], threads: int, apart: bool = False, more: tuple[Any, ...] = ()) -> Server:
+        return Server(self.network, self.keys, data, threads, apart, more)
 
     def loopback_server(self, data: dict[str, str], threads: int) -> Server:
         """Without a link, TLS or a token."""

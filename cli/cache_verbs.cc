@@ -16,6 +16,7 @@
 #include "cache/connection.h"
 #include "cache/redis_contents.h"
 #include "cache/server.h"
+#include "cache/unix_socket.h"
 #include "core/units.h"
 #include "cutwater/cache.h"
 #include "cutwater/error.h"
@@ -287,6 +288,13 @@ void clear(const ClearArguments& arguments) {
     if (by_form) which.form = question.form;
     const redis::FormContents cleared = redis::clear(arguments.socket, which);
     return tell(cleared.entries, cleared.bytes);
+  }
+  if (arguments.all && cache::remove_dead_socket(arguments.path())) {
+    std::fprintf(
+        stderr,
+        "who served a cache at %s was killed: what it held is gone; its socket was removed\n",
+        arguments.path().c_str());
+    return tell(0, 0);
   }
   Connection connection = connection_to(arguments);
   const auto cleared = connection.ask<wire::ClearReply>(question);

@@ -35,7 +35,8 @@ double seconds_since(Clock::time_point start) {
 struct Run {
   const Consumer& consumer;
   std::atomic<bool> stop{false};    // one of them has failed
-  std::atomic<bool> warned{false};  // of trouble with the cache
+  std::atomic<bool> warned{false};  // of trouble with the cache…
+  std::atomic<bool> told{false};    // …and of damage in it
 
   void throw_if_over() const {
     throw_if_interrupted();
@@ -50,10 +51,13 @@ using Show = std::function<void(const std::string& what, std::int64_t samples)>;
 std::optional<Batch> next_batch(Loader& loader, Run& run) {
   while (!loader.wait(kLook)) run.throw_if_over();
   run.throw_if_over();
-  if (!run.warned)
-    if (const std::string trouble = loader.cache_trouble();
-        !trouble.empty() && !run.warned.exchange(true))
-      std::fprintf(stderr, "cutwater: %s\n", trouble.c_str());
+  const auto say_once = [&](std::atomic<bool>& said, std::string (Loader::*what)() const) {
+    if (said) return;
+    if (const std::string text = (loader.*what)(); !text.empty() && !said.exchange(true))
+      std::fprintf(stderr, "cutwater: %s\n", text.c_str());
+  };
+  say_once(run.warned, &Loader::cache_trouble);
+  say_once(run.told, &Loader::cache_damage);
   return loader.next();
 }
 
@@ -69,6 +73,7 @@ class Counters {
   Counters(const Loader& loader, const Consumer& consumer)
       : cpu_seconds_(process_seconds()), wire_bytes_(consumer.wire_bytes()) {
     const LoaderStats stats = loader.stats();
+    if (stats.fetch) wire_bytes_ = stats.fetch->wire_bytes;
     if (!stats.cache) return;
     hits_ = stats.cache->hits;
     misses_ = stats.cache->misses;
@@ -187,6 +192,7 @@ void add(CacheReport& sum, const CacheReport& job) {
   sum.misses += job.misses;
   sum.damaged += job.damaged;
   sum.refused += job.refused;
+  sum.made_ahead += job.made_ahead;
   sum.seconds += job.seconds;
   for (const CacheReport::Form& form : job.forms) {
     const auto there = std::ranges::find(sum.forms, form.cut, &CacheReport::Form::cut);
@@ -291,7 +297,9 @@ RunResult together(const std::vector<RunResult>& jobs) {
       all.epochs[e].hits += job.epochs[e].hits;
       all.epochs[e].misses += job.epochs[e].misses;
       all.epochs[e].cpu_seconds = std::max(all.epochs[e].cpu_seconds, job.epochs[e].cpu_seconds);
-      all.epochs[e].wire_bytes = std::max(all.epochs[e].wire_bytes, job.epochs[e].wire_bytes);
+      all.epochs[e].wire_bytes = job.stats.fetch  // each has its own
+                                     ? all.epochs[e].wire_bytes + job.epochs[e].wire_bytes
+                                     : std::max(all.epochs[e].wire_bytes, job.epochs[e].wire_bytes);
     }
     if (&job == jobs.data())
       all.stats = job.stats;

@@ -17,7 +17,7 @@ struct EpochResult {
   double seconds = 0, busy_seconds = 0;
   // From its first batch's request to the last batch: threads are ahead, at the next epoch.
   std::int64_t hits = 0, misses = 0;
-  // Of the process and of the link meanwhile, by all jobs.
+  // Of the process and of the link meanwhile, by all jobs; from servers, what came for this one.
   double cpu_seconds = 0;
   std::uint64_t wire_bytes = 0;
   std::string stream_hash, set_hash;

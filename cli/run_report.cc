@@ -27,11 +27,29 @@ ordered_json json_of(const CacheReport& cache) {
   for (const CacheReport::Form& form : cache.forms)
     forms[form.cut] = {{"entries", form.entries}, {"bytes", form.bytes}, {"hits", form.hits}};
   const ordered_json trouble = cache.trouble.empty() ? ordered_json() : ordered_json(cache.trouble);
-  return {{"hits", cache.hits},       {"misses", cache.misses}, {"damaged", cache.damaged},
-          {"refused", cache.refused}, {"by_form", forms},       {"entries", cache.entries},
-          {"evicted", cache.evicted}, {"bytes", cache.bytes},   {"limit", cache.limit},
-          {"cut", cache.cut},         {"codec", cache.codec},   {"why", cache.why},
-          {"jobs", cache.jobs},       {"trouble", trouble},     {"seconds", cache.seconds}};
+  return {{"hits", cache.hits},
+          {"misses", cache.misses},
+          {"damaged", cache.damaged},
+          {"refused", cache.refused},
+          {"made_ahead", cache.made_ahead},
+          {"by_form", forms},
+          {"entries", cache.entries},
+          {"evicted", cache.evicted},
+          {"bytes", cache.bytes},
+          {"limit", cache.limit},
+          {"cut", cache.cut},
+          {"codec", cache.codec},
+          {"why", cache.why},
+          {"jobs", cache.jobs},
+          {"trouble", trouble},
+          {"seconds", cache.seconds}};
+}
+
+ordered_json json_of(const FetchReport::Times& times) {
+  return {{"consumer_s", times.consumer_s},
+          {"compute_s", times.compute_s},
+          {"storage_s", times.storage_s},
+          {"network_s", times.network_s}};
 }
 
 ordered_json json_of(const FetchReport& fetch) {
@@ -42,11 +60,16 @@ ordered_json json_of(const FetchReport& fetch) {
           {"samples", way.samples}, {"bytes", way.bytes}, {"storage_s", way.storage_seconds}};
   const ordered_json trouble =
       fetch.trouble.empty() ? ordered_json(nullptr) : ordered_json(fetch.trouble);
+  ordered_json times;
+  if (fetch.times)
+    times = {{"before", json_of(fetch.times->before)}, {"after", json_of(fetch.times->after)}};
   return {{"policy", fetch.policy},
           {"decision", fetch.decision},
+          {"times", times},
           {"wire_bytes", fetch.wire_bytes},
           {"stored_bytes", fetch.stored_bytes},
           {"storage_s", fetch.storage_seconds},
+          {"storage_threads", fetch.storage_threads},
           {"by_way", ways},
           {"retries", fetch.retries},
           {"hedged", fetch.hedged},

@@ -26,8 +26,9 @@ namespace {
 
 struct ServeArguments {
   std::vector<std::string> data;
-  std::string listen = "127.0.0.1:7070", token_file, tls_cert, tls_key, cache, memory;
-  int threads = -1, metrics = -1, in_flight = serve::ServiceOptions{}.in_flight;
+  std::string listen = "127.0.0.1:7070", token_file, tls_cert, tls_key, cache, memory, metrics;
+  int threads = -1, in_flight = serve::ServiceOptions{}.in_flight;
+  int clients = serve::ServiceOptions{}.clients;
   double cpu_share = 0.5;
   bool json = false;
 };
@@ -69,6 +70,12 @@ serve::ServedData served(const std::string& argument) {
   return {named ? argument.substr(0, sign) : last.filename().string(), open_data(path)};
 }
 
+// However few the cores are, a share of them is a thread; none of them is none.
+int threads_of(double cpu_share) {
+  if (cpu_share <= 0) return 0;
+  return std::max(1, static_cast<int>(std::lround(cpu_share * usable_cores())));
+}
+
 void serve_data(const ServeArguments& arguments) {
   serve::ServerOptions options;
   for (const std::string& data : arguments.data) {
@@ -82,18 +89,17 @@ void serve_data(const ServeArguments& arguments) {
   if (!arguments.token_file.empty()) options.service.token = token_of(arguments.token_file);
   if (!arguments.tls_cert.empty()) options.tls_cert = content("--tls-cert", arguments.tls_cert);
   if (!arguments.tls_key.empty()) options.tls_key = content("--tls-key", arguments.tls_key);
-  if (arguments.metrics >= 0) options.metrics_port = arguments.metrics;
+  options.metrics = arguments.metrics;
   options.service.in_flight = arguments.in_flight;
+  options.service.clients = arguments.clients;
   if (!arguments.memory.empty()) {
     options.workshop.memory = parse_bytes("--memory", arguments.memory);
     options.workshop.client_memory =
         std::min(options.workshop.client_memory, options.workshop.memory);
   }
   if (!arguments.cache.empty()) options.workshop.maker.cache = cache_named(arguments.cache);
-  const double share = arguments.cpu_share * usable_cores();
-  options.workshop.makers = arguments.threads >= 0
-                                ? arguments.threads
-                                : std::max(1, static_cast<int>(std::lround(share)));
+  options.workshop.makers =
+      arguments.threads >= 0 ? arguments.threads : threads_of(arguments.cpu_share);
   options.log = [](const std::string& line) {
     std::fprintf(stderr, "cutwater serve: %s\n", line.c_str());
   };
@@ -132,10 +138,14 @@ void add_serve(CLI::App& app) {
                    "Threads that run ops for trainers; 0: samples go as stored")
       ->check(CLI::Range(0, 1024));
   verb->add_option("--cpu-share", arguments->cpu_share,
-                   "Without --threads: of this machine's cores")
+                   "Without --threads: of this machine's cores; 0: samples go as stored")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   verb->add_option("--cache", arguments->cache, "Such as 2GiB: keep what stable ops have made");
+  verb->add_option("--clients", arguments->clients,
+                   "Trainers at once, each loader counted; others wait until one leaves")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
   verb->add_option("--in-flight", arguments->in_flight,
                    "Samples that a trainer may have asked for and not yet got")
       ->check(CLI::Range(1, 65536))
@@ -146,8 +156,8 @@ void add_serve(CLI::App& app) {
                    "A file (mode 600) with what trainers must show");
   verb->add_option("--tls-cert", arguments->tls_cert, "PEM file of the certificate");
   verb->add_option("--tls-key", arguments->tls_key, "PEM file of its key");
-  verb->add_option("--metrics", arguments->metrics, "Port for Prometheus; 0: any")
-      ->check(CLI::Range(0, 65535));
+  verb->add_option("--metrics", arguments->metrics,
+                   "[HOST:]PORT for Prometheus; port 0: any. Without a host: this machine alone");
   verb->add_flag("--json", arguments->json, "One JSON object on stdout when it is ready");
   verb->callback([arguments] { serve_data(*arguments); });
 }

@@ -299,6 +299,7 @@ LoaderStats Loader::stats() const {
   stats.ops = op_times(my.what, my.options.fuse, work.ops);
   if (my.cached) {
     stats.cache = my.cached->report(work.keeper, stats.reads);
+    stats.cache->made_ahead = work.made_ahead;
     stats.cache->seconds = seconds(work.keeper.cache_ns);
   }
   stats.store = my.making ? std::optional(my.making->report()) : my.store_there;
@@ -327,6 +328,10 @@ bool Loader::finish_store(std::chrono::nanoseconds time) {
 
 std::string Loader::cache_trouble() const {
   return impl_->cached ? impl_->cached->trouble() : std::string();
+}
+
+std::string Loader::cache_damage() const {
+  return impl_->cached ? impl_->cached->damage() : std::string();
 }
 
 void Loader::close() {

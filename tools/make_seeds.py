@@ -375,7 +375,7 @@ def redis_values() -> Seeds:
     yield "slots", b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:7000\r\n"
     yield "stored", b"+OK\r\n+OK\r\n:1\r\n"
     yield "note", b"1 2 3 4 1 "
-    yield "url", b"user:p%40ss@[::1]:7/2?timeout=2s&ttl=1d&chunk=1MiB&prefix=a&cluster=0&ca=/x"
+    yield "url", b"user:p%40ss@[::1]:7/2?timeout=2s&slow=1s&ttl=1d&chunk=1MiB&prefix=a&cluster=0&ca=/x"
 
 
 SEEDS = {

@@ -53,6 +53,7 @@ struct CacheStats {
   std::size_t bytes = 0, limit = 0;  // bytes: values and all that the cache keeps beside them
   std::int64_t entries = 0, hits = 0, misses = 0, refused = 0;
   std::int64_t evicted = 0;  // that made way for others, or that nobody could use any more
+  std::int64_t damaged = 0;  // that this client has found to be other than what was put
 };
 
 // A job that comes to a cache, and what it can use there.
@@ -103,12 +104,16 @@ class Cache {
   struct First {
     CacheValue value;
     std::size_t place = 0;
+    std::int64_t damaged = 0;  // values that the cache has found damaged on the way, and dropped
   };
   virtual First get_first(std::span<const CacheKey> keys) {
     for (std::size_t i = 0; i < keys.size(); ++i)
       if (CacheValue value = get(keys[i])) return {std::move(value), i};
     return {};
   }
+
+  // Whether a key has a value just now. It is no hit, and no miss.
+  virtual bool has(const CacheKey& key) = 0;
 
   // Whether put() would take a value of about so many bytes, as far as one can tell beforehand and
   // without a trip: to make a form that is then refused is work for nothing.
@@ -130,6 +135,10 @@ class Cache {
   // Whether the bytes lie where others can write, too: then a value has to prove itself.
   virtual bool shared() const = 0;
 
+  // Whether has() takes no trip, and has_room() knows whether room is free: then what it lacks can
+  // be looked for in spare time.
+  virtual bool can_be_searched() const { return !shared(); }
+
   // What is wrong with it, in words, and what happens meanwhile; empty: nothing.
   virtual std::string trouble() const { return {}; }
 
@@ -146,12 +155,13 @@ struct CacheReport {
   std::int64_t hits = 0, misses = 0;  // samples that it had, and that had to be read
   std::int64_t damaged = 0;           // of the misses: what it had was not what was kept
   std::int64_t refused = 0;           // samples that it was to keep, and could not
+  std::int64_t made_ahead = 0;        // samples that were made for it in spare time
   std::vector<Form> forms;            // that the loader has put there, or found there
   std::int64_t entries = 0;           // of the cache, by whomever
   std::int64_t evicted = 0;           // likewise
   std::size_t bytes = 0, limit = 0;
   int jobs = 1;                 // at this data set in the cache just now, this one included
-  std::string trouble;          // Cache::trouble()
+  std::string trouble;          // Cache::trouble(): what is wrong just now
   std::string cut, codec, why;  // where samples are kept, and how that was chosen
   double seconds = 0;           // looking up, decoding and keeping, summed over threads
 };

@@ -95,8 +95,8 @@ struct LoaderStats {
   std::string bound_by;  // "storage", "cpu", "consumer" or "memory", with the reason
 };
 
-// Not thread-safe, but stats(), cache_trouble(), profile() and close() may be called from any
-// thread.
+// Not thread-safe, but stats(), cache_trouble(), cache_damage(), profile() and close() may be
+// called from any thread.
 class Loader {
  public:
   // Throws Error(kInvalidArgument) that names the field.
@@ -128,8 +128,12 @@ class Loader {
   bool finish_store(std::chrono::nanoseconds time);
 
   LoaderStats stats() const;
-  // What is wrong with the cache, in words; empty: nothing. Samples are made without it meanwhile.
+  // What is wrong with the cache just now, in words; empty: nothing. Samples are made without it
+  // meanwhile.
   std::string cache_trouble() const;
+  // That it has given other bytes than were kept in it, how often, and what that points to; empty:
+  // it has not. Those samples were made anew.
+  std::string cache_damage() const;
   // Of the samples so far that HowFast::profile had run op by op. Times are sums over ops: not less
   // than what fused ops take. It knows no codec but "none" and no rates of storage and memory.
   // Throws Error(kInvalidArgument) where nothing was recorded.

@@ -49,9 +49,22 @@ struct FetchReport {
     std::uint64_t bytes = 0;
     double storage_seconds = 0;
   };
-  std::string policy, decision;  // in words
-  std::uint64_t wire_bytes = 0, stored_bytes = 0;
-  double storage_seconds = 0;  // CPU of the other end
+  // Seconds that a sample takes of each resource, were it alone; the longest bounds the job.
+  struct Times {
+    double consumer_s = 0;  // T_G
+    double compute_s = 0;   // T_CC: the trainer's threads
+    double storage_s = 0;   // T_CS: the servers'
+    double network_s = 0;   // T_Net; next to nothing where the link was never seen busy
+  };
+  struct Decided {
+    Times before, after;  // all as stored; as asked for
+  };
+  std::string policy, decision;       // in words
+  std::optional<Decided> times = {};  // as decided last; nothing: nothing was, or is, by price
+  std::uint64_t wire_bytes = 0;       // all that came, also what was damaged, or came twice
+  std::uint64_t stored_bytes = 0;     // of the samples, each once
+  double storage_seconds = 0;         // CPU of the other end for all that came
+  std::int64_t storage_threads = 0;   // that run ops there, of all servers that are up
   std::vector<Way> ways;
   std::int64_t retries = 0, hedged = 0, damaged = 0, ran_less = 0, fallbacks = 0;
   std::string trouble;  // what is wrong just now; empty: nothing

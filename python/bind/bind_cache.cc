@@ -19,6 +19,7 @@ nb::dict stats_dict(const Cache& cache) {
   dict["misses"] = stats.misses;
   dict["refused"] = stats.refused;
   dict["evicted"] = stats.evicted;
+  dict["damaged"] = stats.damaged;
   dict["trouble"] = trouble.empty() ? nb::none() : nb::object(nb::cast(trouble));
   return dict;
 }

@@ -71,6 +71,7 @@ nb::dict cache_dict(const CacheReport& report) {
   dict["misses"] = report.misses;
   dict["damaged"] = report.damaged;
   dict["refused"] = report.refused;
+  dict["made_ahead"] = report.made_ahead;
   dict["by_form"] = forms;
   dict["entries"] = report.entries;
   dict["evicted"] = report.evicted;
@@ -256,6 +257,7 @@ void bind_loader(nb::module_& m) {
       .def("load_state_dict", &load_state_dict, nb::arg("state"))
       .def("stats", &stats_dict)
       .def("cache_trouble", &Loader::cache_trouble)
+      .def("cache_damage", &Loader::cache_damage)
       .def("profile", &Loader::profile)
       .def("close", &close_loader);
   m.def("hold_in_memory", &hold, nb::arg("source"), nb::arg("pipeline"), nb::arg("cut"),

@@ -7,6 +7,15 @@
 
 namespace cutwater::python {
 
+static nb::dict times_dict(const FetchReport::Times& times) {
+  nb::dict dict;
+  dict["consumer_s"] = times.consumer_s;
+  dict["compute_s"] = times.compute_s;
+  dict["storage_s"] = times.storage_s;
+  dict["network_s"] = times.network_s;
+  return dict;
+}
+
 nb::dict fetch_dict(const FetchReport& report) {
   nb::dict ways;
   for (const FetchReport::Way& way : report.ways) {
@@ -20,9 +29,17 @@ nb::dict fetch_dict(const FetchReport& report) {
   nb::dict dict;
   dict["policy"] = report.policy;
   dict["decision"] = report.decision;
+  dict["times"] = nb::none();
+  if (report.times) {
+    nb::dict times;
+    times["before"] = times_dict(report.times->before);
+    times["after"] = times_dict(report.times->after);
+    dict["times"] = times;
+  }
   dict["wire_bytes"] = report.wire_bytes;
   dict["stored_bytes"] = report.stored_bytes;
   dict["storage_seconds"] = report.storage_seconds;
+  dict["storage_threads"] = report.storage_threads;
   dict["by_way"] = ways;
   dict["retries"] = report.retries;
   dict["hedged"] = report.hedged;

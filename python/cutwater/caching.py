@@ -18,7 +18,7 @@ class Cache:
 
     def stats(self) -> dict[str, Any]:
         """Of all loaders: ``bytes``, ``limit``, ``entries``, ``hits``, ``misses``, ``refused``, ``evicted``,
-        ``trouble``. Hits and misses are counted by form: a sample may be looked for in several."""
+        ``damaged``, ``trouble``. Hits and misses are counted by form: a sample may be looked for in several."""
         return self._core.stats()
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from cutwater.caching import Cache
 from cutwater.caching import cache as open_cache
 from cutwater.dataset import Dataset, bytes_number, whole_number
 from cutwater.errors import InvalidArgument, WrongType
+from cutwater.planning import Plan
 from cutwater.profiling import Profile
 
 # Arguments of torch's DataLoader that have another place here.
@@ -68,16 +69,19 @@ def _explain_offload(offload: dict[str, Any]) -> list[str]:
 
 
 def _explain_cache(cache: dict[str, Any]) -> list[str]:
-    damaged = f"; {cache['damaged']} were damaged" if cache["damaged"] else ""
     jobs = f"; {cache['jobs']} jobs share it" if cache["jobs"] > 1 else ""
     lines = [
         f"cache: at most {cache['limit'] / 2**20:.0f} MiB, so far {cache['bytes'] / 2**20:.0f} MiB{jobs}; "
-        f"{cache['hits']} of {cache['hits'] + cache['misses']} samples came from it{damaged}; "
+        f"{cache['hits']} of {cache['hits'] + cache['misses']} samples came from it; "
         f"at cut {cache['cut']!r}, codec {cache['codec']} ({cache['why']})"
     ]
     if len(cache["by_form"]) > 1:
         forms = (f"{name!r} {form['entries']} kept, {form['hits']} found" for name, form in cache["by_form"].items())
         lines.append(f"forms: {'; '.join(forms)}")
+    if cache["damaged"]:
+        lines.append(
+            f"the cache gave other bytes than were kept, {cache['damaged']} times; those samples were made anew"
+        )
     if cache["trouble"]:
         lines.append(f"the cache does not work: {cache['trouble']}")
     return lines
@@ -126,7 +130,8 @@ class DataLoader:
         changes a byte.
     cache_cut, cache_codec: which cut ("decode", "resize"…; chosen on some samples if not given) and in which codec
         ("none", "lz4", "zstd:1"…).
-    cache_split: several forms, each with its share of the samples: "source=0.3,decode:lz4=0.7".
+    cache_split: several forms, each with its share of the samples: "source=0.3,decode:lz4=0.7"; or a plan that was
+        made with policy="seneca".
     job: this loader's name at the cache, for people; by default host and process.
     store: the folder of a store. If it is there, samples come from it; if not, the first epoch makes it as a
         by-product, and samples come from it when it is finished. close() waits for that. It never changes a byte.
@@ -163,7 +168,7 @@ class DataLoader:
         cache: int | str | Cache | None = None,
         cache_cut: int | str | None = None,
         cache_codec: str | None = None,
-        cache_split: str | None = None,
+        cache_split: str | Plan | None = None,
         job: str | None = None,
         store: str | os.PathLike[str] | None = None,
         store_cut: int | str | None = None,
@@ -218,7 +223,7 @@ class DataLoader:
         self._convert: Callable[[Any], Any] | None = None
         self._iteration = 0
         self._store_expected = store is not None
-        self._cache_expected = cache is not None
+        self._cache_expected = self._cache_trusted = cache is not None
         used = cache if cache is None or isinstance(cache, Cache) else open_cache(cache)
         self._begun_in: int | None = None  # the process
         self._core = _core.Loader(
@@ -244,7 +249,7 @@ class DataLoader:
             cache=None if used is None else used._core,
             cache_cut="" if cache_cut is None else str(cache_cut),
             cache_codec="none" if cache_codec is None else cache_codec,
-            cache_split=cache_split or "",
+            cache_split=cache_split.cache_split if isinstance(cache_split, Plan) else cache_split or "",
             cache_outlives_loader=used is cache,
             job=job or "",
             store=None if store is None else os.fspath(store),
@@ -283,10 +288,13 @@ class DataLoader:
         return batch.pin() if self._pin else batch
 
     def _warn_of_cache(self) -> None:
-        """Once, where the cache does not work: training goes on without it."""
+        """Once, where the cache does not work, and once where it gave other bytes: training goes on without it."""
         if self._cache_expected and (trouble := self._core.cache_trouble()):
             self._cache_expected = False
             warnings.warn(trouble, RuntimeWarning, stacklevel=4)
+        if self._cache_trusted and (damage := self._core.cache_damage()):
+            self._cache_trusted = False
+            warnings.warn(damage, RuntimeWarning, stacklevel=4)
 
     def _warn_of_store(self) -> None:
         """Once, where a store could not be made: training goes on without it."""

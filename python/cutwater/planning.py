@@ -51,6 +51,15 @@ class Plan:
         chosen: dict[str, Any] = self.to_dict()["choice"]
         return chosen
 
+    @property
+    def cache_split(self) -> str:
+        """What policy="seneca" gives each form of the samples, as DataLoader's ``cache_split`` takes it;
+        empty where nothing is worth keeping."""
+        split: str | None = self.to_dict().get("cache", {}).get("split")
+        if split is None:
+            raise InvalidArgument("this plan splits no cache; make it with policy='seneca', jobs= and cache=")
+        return split
+
     def __repr__(self) -> str:
         choice = self.choice
         if "offload" in choice:

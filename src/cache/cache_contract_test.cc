@@ -9,6 +9,7 @@
 #include <random>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "cutwater/error.h"
@@ -39,6 +40,35 @@ TEST_P(CacheContract, KeysThatDifferAnywhereAreOthers) {
   for (const CacheKey& key : keys) EXPECT_TRUE(put(*cache, key, bytes_of(number++, 100)));
   number = 0;
   for (const CacheKey& key : keys) EXPECT_EQ(got(*cache, key), bytes_of(number++, 100));
+}
+
+// However it is found, and with as many hits and misses.
+TEST_P(CacheContract, TheFirstOfSomeKeysIsTheFirstThatHasAValue) {
+  const auto cache = make(16 * kMiB);
+  std::mt19937_64 random(1);
+  for (SampleId sample = 0; sample < 100; ++sample) {
+    std::vector<CacheKey> keys;
+    for (std::uint64_t form = 0, forms = random() % 6; form < forms; ++form) {
+      keys.push_back({1, form, sample, 0});
+      const std::size_t size = random() % 4 == 0 ? 1'500'000 : 1000;  // in Redis: of two chunks
+      if (random() % 3 == 0) {
+        EXPECT_TRUE(put(*cache, keys.back(), bytes_of(sample, size)));
+      }
+    }
+    if (sample % 10 == 9) keys.push_back({1, 9, sample + 1, 0});  // another sample's
+    const auto counted = [&](auto&& find) {
+      const CacheStats before = cache->stats();
+      const Cache::First first = find();
+      const CacheStats after = cache->stats();
+      const auto bytes = first.value.bytes();
+      return std::tuple(std::vector<std::uint8_t>(bytes.begin(), bytes.end()), first.place,
+                        static_cast<bool>(first.value), after.hits - before.hits,
+                        after.misses - before.misses);
+    };
+    EXPECT_EQ(counted([&] { return cache->get_first(keys); }),
+              counted([&] { return cache->Cache::get_first(keys); }));
+    for (const CacheKey& key : keys) cache->drop(key);
+  }
 }
 
 TEST_P(CacheContract, AKeyKeepsItsFirstValue) {
@@ -113,6 +143,15 @@ TEST_P(CacheContract, CountsAddUp) {
   EXPECT_EQ(stats.misses, 15);
   EXPECT_EQ(stats.refused, 0);
   EXPECT_GE(stats.bytes, 100u);
+}
+
+TEST_P(CacheContract, WhetherItHasAKeyIsNeitherAHitNorAMiss) {
+  const auto cache = make(kMiB);
+  for (SampleId id = 0; id < 10; ++id) put(*cache, key_of(id), bytes_of(id, 10));
+  for (SampleId id = 0; id < 20; ++id) EXPECT_EQ(cache->has(key_of(id)), id < 10) << id;
+  EXPECT_EQ(cache->stats().hits + cache->stats().misses, 0);
+  cache->drop(key_of(3));
+  EXPECT_FALSE(cache->has(key_of(3)));
 }
 
 // All threads put and get the same keys: one of them wins each key, nobody sees half a value.

@@ -39,11 +39,18 @@ std::optional<Keeper::Place> Keeper::reserve(int client, const CacheKey& key, st
   if (worth <= 0 && somebody_sits_at(key.data)) return refuse();
   const std::uint64_t taken = arena_.rounded(size);
   const std::uint32_t owner = *owners_[static_cast<std::size_t>(client)];
-  if (!within_quota(owner, taken)) return refuse();
-  const std::optional<Number> number = free_way(key, worth / static_cast<double>(taken));
-  const std::optional<std::uint64_t> offset = number ? room(taken, worth) : std::nullopt;
+  // Nothing goes before it is certain that the value comes.
+  const bool within = within_quota(owner, taken);
+  const auto going = within ? std::vector<Number>() : beyond_quota(owner, taken, worth);
+  if (!going) return refuse();
+  const std::optional<Number> number = way_for(key, worth / static_cast<double>(taken));
+  if (!number) return refuse();
+  const std::optional<std::uint64_t> offset = room(taken, worth, within ? Whose() : Whose(owner));
   if (!offset) return refuse();
-  values_[*number] = {*offset, size, owner, key.draw != 0};
+  if (residents_.contains(*number)) evict(*number);
+  for (const Number own : *going)
+    if (!within_quota(owner, taken) && residents_.contains(own)) evict(own);
+  values_[*number] = {*offset, size, owner, 0, key.draw != 0};
   count(values_[*number], 1);
   fill_entry(segment_->entry(*number), key, *offset, size, seconds);
   segment_->tag(*number).store(spots_of(key, segment_->shape().sets).tag,
@@ -62,8 +69,7 @@ bool Keeper::commit(int client, std::uint64_t token) {
   const Value& value = values_[reservation.number];
   Entry& entry = segment_->entry(reservation.number);
   flip_entry(entry);
-  residents_.add(reservation.number, arena_.rounded(value.size), reservation.seconds);
-  by_place_.emplace(value.offset, reservation.number);
+  add_resident(reservation.number, reservation.seconds);
   fresh_ += value.fresh ? 1 : 0;
   announce(key_of(entry));
   add(segment_->header().entries, 1);
@@ -156,8 +162,8 @@ std::optional<Keeper::Number> Keeper::find(const CacheKey& key) const {
   return std::nullopt;
 }
 
-// In the emptier of its two sets; where both are full, one of the values there makes way.
-std::optional<Keeper::Number> Keeper::free_way(const CacheKey& key, double density) {
+// In the emptier of its two sets; where both are full, that of a value there that is to make way.
+std::optional<Keeper::Number> Keeper::way_for(const CacheKey& key, double density) const {
   const Spots spots = spots_of(key, segment_->shape().sets);
   std::optional<Number> best;
   std::size_t most_free = 0;
@@ -179,15 +185,33 @@ std::optional<Keeper::Number> Keeper::free_way(const CacheKey& key, double densi
       best = last;
     }
   }
-  if (best) return best;
-  best = residents_.victim_among(resident, density);
-  if (best) evict(*best);
-  return best;
+  return best ? best : residents_.victim_among(resident, density);
 }
 
 std::optional<Keeper::Place> Keeper::refuse() {
   add(segment_->header().refused, 1);
   return std::nullopt;
+}
+
+void Keeper::add_resident(Number number, double seconds) {
+  Value& value = values_[number];
+  residents_.add(number, arena_.rounded(value.size), seconds);
+  by_place_.emplace(value.offset, number);
+  std::vector<Number>& its = residents_of_[value.owner];
+  value.place = static_cast<Number>(its.size());
+  its.push_back(number);
+}
+
+void Keeper::remove_resident(Number number) {
+  const Value& value = values_[number];
+  residents_.remove(number);
+  by_place_.erase(value.offset);
+  const auto found = residents_of_.find(value.owner);
+  std::vector<Number>& its = found->second;
+  its[value.place] = its.back();  // the last takes its place
+  values_[its.back()].place = value.place;
+  its.pop_back();
+  if (its.empty()) residents_of_.erase(found);
 }
 
 void Keeper::free_entry(Number number) {
@@ -200,8 +224,7 @@ void Keeper::unlink(Number number) {
   flip_entry(segment_->entry(number));  // before anybody is asked whether he holds it
   parked_.push_back({values_[number].offset, values_[number].size});
   fresh_ -= values_[number].fresh ? 1 : 0;
-  residents_.remove(number);
-  by_place_.erase(values_[number].offset);
+  remove_resident(number);
   free_entry(number);
   add(segment_->header().entries, -1);
   segment_->header().no_place.store(0, std::memory_order_relaxed);

@@ -63,7 +63,8 @@ class Keeper {
   };
   std::vector<FormUse> by_form() const;  // by data, then form
 
-  // What an owner's values may take; beyond it he is refused. Without a quota: as much as there is.
+  // What an owner's values may take; beyond it, only values of his own make way for his. Without a
+  // quota: as much as there is.
   void set_quota(std::uint32_t owner, std::uint64_t bytes);
   struct OwnerUse {
     std::uint32_t owner = 0;
@@ -103,10 +104,12 @@ class Keeper {
   struct Value {
     std::uint64_t offset = 0, size = 0;  // offset 0: the way is free
     std::uint32_t owner = 0;
+    Number place = 0;  // among the owner's residents
     bool fresh = false;
   };
   static constexpr std::size_t kPlaceBytes = 64;  // a node of by_place_
-  static_assert(sizeof(Value) + Residents::kBytesEach + kPlaceBytes <= Shape::kWriterBytes);
+  static_assert(sizeof(Value) + sizeof(Number) + Residents::kBytesEach + kPlaceBytes <=
+                Shape::kWriterBytes);
   struct Reservation {
     int client = 0;
     Number number = 0;
@@ -126,14 +129,23 @@ class Keeper {
   bool seen(const Seat& seat, SampleId sample) const;
   double uses(const CacheKey& key) const;
   std::optional<Number> find(const CacheKey& key) const;
-  std::optional<Number> free_way(const CacheKey& key, double density);
-  std::optional<std::uint64_t> room(std::uint64_t size, double worth);
-  std::vector<Number> run_around(Number victim, std::uint64_t size, double worth) const;
+  std::optional<Number> way_for(const CacheKey& key, double density) const;
+  // Of whom values may make way: anybody, or one owner.
+  using Whose = std::optional<std::uint32_t>;
+  std::optional<std::uint64_t> room(std::uint64_t size, double worth, Whose whose);
+  std::vector<Number> run_around(Number victim, std::uint64_t size, double worth,
+                                 Whose whose) const;
+  std::vector<Number> victims(double density, Whose whose);
   std::optional<std::uint64_t> room_for_seen_bits(std::uint64_t size);
   std::optional<std::uint64_t> allocate(std::uint64_t size);
   std::optional<Place> refuse();
   bool within_quota(std::uint32_t owner, std::uint64_t bytes) const;
+  std::optional<std::vector<Number>> beyond_quota(std::uint32_t owner, std::uint64_t bytes,
+                                                  double worth);
+  void publish_quota(std::uint32_t owner);
   void count(const Value& value, int entries);
+  void add_resident(Number number, double seconds);
+  void remove_resident(Number number);
   void free_entry(Number number);  // the way in the index; the bytes are the caller's
   void unlink(Number number);      // a value goes; its bytes when nobody holds them
   void evict(Number number);       // the same, to make way
@@ -148,8 +160,9 @@ class Keeper {
   std::map<std::uint64_t, Number> by_place_;  // resident ones, in the order in which they lie
   std::unordered_map<std::uint64_t, Reservation> reservations_;
   std::uint64_t next_token_ = 1;
-  std::vector<std::optional<std::uint32_t>> owners_;  // by client; nothing: it is not open
-  std::map<std::uint32_t, OwnerUse> owner_uses_;      // by owner
+  std::vector<std::optional<std::uint32_t>> owners_;           // by client; nothing: it is not open
+  std::map<std::uint32_t, OwnerUse> owner_uses_;               // by owner
+  std::map<std::uint32_t, std::vector<Number>> residents_of_;  // by owner; in no order
   std::vector<Seat> seats_;
   std::vector<Piece> parked_;  // of values that are gone, but were held when last looked at
   std::int64_t fresh_ = 0;     // fresh values

@@ -13,6 +13,7 @@ int Keeper::open_client(std::uint32_t owner) {
     if (open(client)) continue;
     segment_->client(client).open.store(1);
     owners_[static_cast<std::size_t>(client)] = owner;
+    publish_quota(owner);
     return client;
   }
   return -1;
@@ -33,6 +34,7 @@ void Keeper::close_client(int client) {
   header.past_misses.fetch_add(record.misses.exchange(0));
   record.unpinned.store(0);
   record.pins_high.store(0);
+  record.quota.store(0);
   record.open.store(0);
   owners_[static_cast<std::size_t>(client)].reset();
   reclaim();
@@ -42,6 +44,18 @@ void Keeper::set_quota(std::uint32_t owner, std::uint64_t bytes) {
   OwnerUse& use = owner_uses_[owner];
   use.owner = owner;
   use.quota = bytes;
+  publish_quota(owner);
+}
+
+// For readers: so that nobody makes a sample, or asks, in vain.
+void Keeper::publish_quota(std::uint32_t owner) {
+  const auto found = owner_uses_.find(owner);
+  if (found == owner_uses_.end() || !found->second.quota) return;
+  const std::uint64_t quota = *found->second.quota, used = found->second.bytes;
+  for (std::size_t client = 0; client < owners_.size(); ++client)
+    if (owners_[client] == owner)
+      segment_->client(static_cast<int>(client))
+          .quota.store(1 + quota - std::min(quota, used), std::memory_order_relaxed);
 }
 
 std::vector<Keeper::OwnerUse> Keeper::by_owner() const {
@@ -63,7 +77,10 @@ void Keeper::count(const Value& value, int entries) {
   use.owner = value.owner;
   use.entries += entries;
   use.bytes += entries > 0 ? bytes : -bytes;
-  if (use.entries == 0 && !use.quota) owner_uses_.erase(value.owner);
+  if (use.entries == 0 && !use.quota)
+    owner_uses_.erase(value.owner);
+  else
+    publish_quota(value.owner);
 }
 
 int Keeper::join(int client, const JobOffer& offer) {

@@ -7,18 +7,26 @@
 
 namespace cutwater::cache {
 
+// Some that should make way, the least dense first.
+std::vector<Keeper::Number> Keeper::victims(double density, Whose whose) {
+  if (!whose) return residents_.victims(density);
+  const auto its = residents_of_.find(*whose);
+  if (its == residents_of_.end()) return {};
+  return residents_.victims(density, its->second);
+}
+
 // A place of `size` bytes, for which values of less worth together make way.
-std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth) {
+std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth, Whose whose) {
   constexpr int kRuns = 8;
   if (size > segment_->shape().end() - segment_->shape().arena_at()) return std::nullopt;
   if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
   reclaim();
   if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
   int runs = 0;
-  const std::vector<Number> victims = residents_.victims(worth / static_cast<double>(size));
-  for (const Number victim : victims) {
+  const std::vector<Number> found = victims(worth / static_cast<double>(size), whose);
+  for (const Number victim : found) {
     if (!residents_.contains(victim)) continue;  // it went with an earlier one
-    const std::vector<Number> run = run_around(victim, size, worth);
+    const std::vector<Number> run = run_around(victim, size, worth, whose);
     if (run.empty()) continue;
     if (++runs > kRuns) break;
     for (const Number number : run) evict(number);
@@ -28,18 +36,39 @@ std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth) {
   }
   // What a reader cannot foresee: there are values of less worth, but their places do not join.
   // Whoever tries in vain has stopped at a cut for nothing: the less it helps, the less often.
-  if (!victims.empty()) {
+  // Where only one owner's may go, that says nothing of the others'.
+  if (!found.empty() && !whose) {
     patience_ = std::min(2 * patience_, kMostPatience);
     segment_->header().no_place.store(patience_, std::memory_order_relaxed);
   }
   return std::nullopt;
 }
 
+// The owner's values, of less worth together, that have to make way so that he may have so many
+// bytes more; nothing: there are none such, or not enough.
+std::optional<std::vector<Keeper::Number>> Keeper::beyond_quota(std::uint32_t owner,
+                                                                std::uint64_t bytes, double worth) {
+  const OwnerUse& use = owner_uses_.at(owner);
+  if (bytes > *use.quota) return std::nullopt;
+  std::vector<Number> going;
+  std::uint64_t left = use.bytes;
+  double given = 0;
+  for (const Number victim : victims(worth / static_cast<double>(bytes), owner)) {
+    if (left + bytes <= *use.quota) break;
+    given += residents_.worth(victim);
+    if (given >= worth) return std::nullopt;
+    left -= arena_.rounded(values_[victim].size);
+    going.push_back(victim);
+  }
+  if (left + bytes > *use.quota) return std::nullopt;
+  return going;
+}
+
 // A value and as many of its neighbors, on the side where they are worth less by the byte, as make
 // a place of `size` with what is free between them. Nothing: something else lies in between, or
 // together they are worth as much as what is to come.
-std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size,
-                                               double worth) const {
+std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size, double worth,
+                                               Whose whose) const {
   std::vector<Number> run;
   auto left = by_place_.find(values_[victim].offset), right = left;
   std::uint64_t begin = left->first, end = begin;
@@ -52,14 +81,16 @@ std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size
     begin -= arena_.free_until(begin);
     end += arena_.free_from(end);
   };
+  const auto may_go = [&](Number number) { return !whose || values_[number].owner == *whose; };
   for (take(victim); end - begin < size;) {
-    // The next on either side, where it is a value and lies close.
+    // The next on either side, where it is a value, may go and lies close.
     std::optional<Number> before, after;
     if (left != by_place_.begin()) {
       const auto& [offset, number] = *std::prev(left);
-      if (offset + arena_.rounded(values_[number].size) == begin) before = number;
+      if (offset + arena_.rounded(values_[number].size) == begin && may_go(number)) before = number;
     }
-    if (const auto next = std::next(right); next != by_place_.end() && next->first == end)
+    if (const auto next = std::next(right);
+        next != by_place_.end() && next->first == end && may_go(next->second))
       after = next->second;
     if (!before && !after) return {};
     if (before && (!after || residents_.density(*before) < residents_.density(*after))) {

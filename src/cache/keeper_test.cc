@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "cache/index.h"
 #include "cache/reader.h"

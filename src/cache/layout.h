@@ -15,7 +15,7 @@ using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 
 inline constexpr std::uint64_t kMagic = 0x3165'6863'6163'7763;  // "cwcache1" in memory
-inline constexpr std::uint64_t kLayoutVersion = 2;              // another layout, another number
+inline constexpr std::uint64_t kLayoutVersion = 3;              // another layout, another number
 inline constexpr std::size_t kGranule = 64;  // values begin at multiples, and take multiples
 inline constexpr std::size_t kWays = 8;
 inline constexpr int kMostClients = 64, kMostSeats = 64, kMostForms = 32;
@@ -33,7 +33,7 @@ struct Shape {
   std::uint64_t sets = 0;  // of the index: 8 entries each
 
   // What the writer keeps of an entry outside of the segment.
-  static constexpr std::uint64_t kWriterBytes = 112;
+  static constexpr std::uint64_t kWriterBytes = 120;
 
   // One entry for 4096 bytes: values of 5 KB fill the segment.
   static Shape of(std::uint64_t limit, int most_clients);
@@ -70,6 +70,7 @@ static_assert(sizeof(Header) == 320);
 struct alignas(64) ClientRecord {
   Word open;              // 1: taken
   Word pins_high;         // no pin at or past it has ever been set
+  Word quota;             // 0: none; else 1 + the bytes that its owner may still have
   alignas(64) Word hits;  // the writer adds them to past_hits when the client goes
   Word misses;
   Word unpinned;  // of the misses: the value was there, but all pins were taken

@@ -26,6 +26,8 @@ class MemoryCache final : public Cache, public std::enable_shared_from_this<Memo
 
   CacheValue get(const CacheKey& key) override { return reader_->get(key); }
 
+  bool has(const CacheKey& key) override { return reader_->has(key); }
+
   bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const override {
     return mine() && reader_->has_room(key, bytes, seconds);
   }

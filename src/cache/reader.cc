@@ -98,6 +98,19 @@ CacheValue Reader::get(const CacheKey& key) {
   return {};
 }
 
+bool Reader::has(const CacheKey& key) const {
+  const Spots spots = spots_of(key, segment_->shape().sets);
+  for (const std::uint64_t set_number : spots.sets) {
+    const IndexSet& set = segment_->index()[set_number];
+    for (std::size_t way = 0; way < kWays; ++way) {
+      if (set.tags[way].load(std::memory_order_relaxed) != spots.tag) continue;
+      const std::optional<EntryView> view = read_entry(set.ways[way]);
+      if (view && view->key == key) return true;
+    }
+  }
+  return false;
+}
+
 bool Reader::has_room(const CacheKey& key, std::size_t bytes, double seconds) const {
   const Header& header = segment_->header();
   const Shape& shape = segment_->shape();
@@ -106,9 +119,16 @@ bool Reader::has_room(const CacheKey& key, std::size_t bytes, double seconds) co
   const Audience audience(*segment_);
   const double worth = Residents::worth_of(seconds, audience.uses(key));
   if (worth <= 0 && audience.sits_at(key.data)) return false;
+  const double density = worth / static_cast<double>(size);
+  if (is_beyond_quota(size)) return seconds > 0 && something_makes_way(audience, density, key.data);
   if (size <= header.largest_free.load(std::memory_order_relaxed) && has_free_way(key)) return true;
   return header.no_place.load(std::memory_order_relaxed) == 0 &&
-         something_makes_way(audience, worth / static_cast<double>(size));
+         something_makes_way(audience, density, std::nullopt);
+}
+
+bool Reader::is_beyond_quota(std::uint64_t size) const {
+  const std::uint64_t quota = segment_->client(client_).quota.load(std::memory_order_relaxed);
+  return quota != 0 && (size + kGranule - 1) / kGranule * kGranule > quota - 1;
 }
 
 bool Reader::has_free_way(const CacheKey& key) const {
@@ -120,18 +140,22 @@ bool Reader::has_free_way(const CacheKey& key) const {
   });
 }
 
-bool Reader::something_makes_way(const Audience& audience, double density) const {
+// Beyond a quota only the user's own values make way. Whose a value is, is not said here; but those
+// of one data set are one user's.
+bool Reader::something_makes_way(const Audience& audience, double density,
+                                 std::optional<std::uint64_t> data) const {
+  constexpr std::uint64_t kLookForOwn = 4 * Residents::kLook;  // some are others'
   const std::span<const Word> roll = segment_->roll();
   const std::uint64_t there = std::min<std::uint64_t>(
       segment_->header().entries.load(std::memory_order_relaxed), roll.size());
-  const std::uint64_t looks = std::min<std::uint64_t>(there, Residents::kLook);
+  const std::uint64_t looks = std::min<std::uint64_t>(there, data ? kLookForOwn : Residents::kLook);
   std::uint64_t at = looks < there ? looks_.fetch_add(looks, std::memory_order_relaxed) : 0;
   for (const std::uint64_t end = at + looks; at < end; ++at) {
     const std::uint64_t place = looks < there ? hash_of(at, 0) % there : at;
     const std::uint64_t number = roll[place].load(std::memory_order_relaxed);
     if (number >= segment_->shape().entries()) continue;
     const auto view = read_entry(segment_->entry(static_cast<std::uint32_t>(number)));
-    if (!view) continue;
+    if (!view || view->key.data != data.value_or(view->key.data)) continue;
     const double worth = Residents::worth_of(view->seconds, audience.uses(view->key));
     if (worth < Residents::kClearlyLess * density * static_cast<double>(view->size)) return true;
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "cache/segment.h"
 
@@ -22,6 +23,9 @@ class Reader : public std::enable_shared_from_this<Reader> {
   // A value, held by one of the client's pins; nothing: a miss, or no pin is free. Counts.
   CacheValue get(const CacheKey& key);
 
+  // Cache::has. It may be gone a moment later.
+  bool has(const CacheKey& key) const;
+
   // Cache::has_room: a place is free, or something that is there would make way. It looks at some
   // values as the writer will, and knows what each is of use for; it takes no system call.
   bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const;
@@ -32,7 +36,9 @@ class Reader : public std::enable_shared_from_this<Reader> {
  private:
   Reader(std::shared_ptr<Segment> segment, int client, std::shared_ptr<const void> link);
   bool has_free_way(const CacheKey& key) const;
-  bool something_makes_way(const Audience& audience, double density) const;
+  bool is_beyond_quota(std::uint64_t size) const;
+  bool something_makes_way(const Audience& audience, double density,
+                           std::optional<std::uint64_t> data) const;
 
   const std::shared_ptr<Segment> segment_;
   const int client_;

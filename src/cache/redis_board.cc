@@ -49,7 +49,7 @@ std::string Board::name(std::uint64_t data, const char* what) const {
 }
 
 Client::Outcome Board::run(std::uint64_t data, const Client::Work& work) const {
-  return client_.run(slot_of(hex(data)), work);
+  return client_.run(slot_of(hex(data)), work, Client::For::kNobody);
 }
 
 bool Board::announce(const CacheKey& key) {

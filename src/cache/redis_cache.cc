@@ -27,7 +27,8 @@ using namespace std::chrono_literals;
 
 // Memory of values that were let go, kept for the next: fresh pages cost as much as the transfer.
 constexpr std::size_t kIdleBytes = std::size_t{64} << 20;
-constexpr std::chrono::milliseconds kFreshLife = 1h;  // of a form of one draw: no epoch is longer
+constexpr std::chrono::milliseconds kFreshLife =
+    1h;  // of a form of one draw: nobody tells when all have had it
 
 // What cache and seats share: the client, the board, and the thread that tends them.
 class Core {
@@ -141,15 +142,42 @@ class RedisCache final : public Cache {
     if (const Life* const life = life_.load(); life->forks == cache::forks()) delete life;
   }
 
-  CacheValue get(const CacheKey& key) override {
-    Fetched fetched;
+  CacheValue get(const CacheKey& key) override { return taken(key, fetched(key)); }
+
+  // Counts as other back ends do: each key that has nothing is a miss.
+  First get_first(std::span<const CacheKey> keys) override {
+    if (keys.empty()) return {};
+    const std::size_t guess = std::min(guess_.load(std::memory_order_relaxed), keys.size() - 1);
+    Survey found = surveyed(keys, guess);
+    First first;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      Fetched its;
+      if (i == guess && found.guessed.is_something())
+        its = std::move(found.guessed);
+      else if (found.there[i])
+        its = fetched(keys[i]);
+      first.damaged += its.damaged ? 1 : 0;
+      first.value = taken(keys[i], std::move(its));
+      if (!first.value) continue;
+      first.place = i;
+      if (i != guess) guess_.store(i, std::memory_order_relaxed);
+      break;
+    }
+    return first;
+  }
+
+  bool has(const CacheKey& key) override {
+    bool found = false;
     const std::string name = this->name(key);
-    const auto outcome = client().run(slot(key), [&](Connection& link, Deadline deadline) {
-      return fetch(link, name, key, core()->pool(), deadline, fetched);
-    });
-    if (outcome.is_done() && fetched.damaged) drop(key);
-    (fetched.value ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
-    return std::move(fetched.value);
+    const auto outcome = client().run(
+        slot(key),
+        [&](Connection& link, Deadline deadline) {
+          const Reply reply = link.ask({"EXISTS", name}, deadline);
+          found = reply.type == Reply::Type::kNumber && reply.number > 0;
+          return reply.is_error() ? reply.text : std::string();
+        },
+        Client::For::kNobody);
+    return outcome.is_done() && found;
   }
 
   bool has_room(const CacheKey& /*key*/, std::size_t bytes, double /*seconds*/) const override {
@@ -217,6 +245,7 @@ class RedisCache final : public Cache {
     stats.hits = hits_;
     stats.misses = misses_;
     stats.refused = refused_;
+    stats.damaged = damaged_;
     return stats;
   }
 
@@ -239,6 +268,43 @@ class RedisCache final : public Cache {
   std::string name(const CacheKey& key) const { return name_of(client().url().prefix, key); }
   static std::uint16_t slot(const CacheKey& key) { return slot_of(tag_of(key)); }
 
+  Fetched fetched(const CacheKey& key) {
+    Fetched fetched;
+    const std::string name = this->name(key);
+    const auto outcome = client().run(slot(key), [&](Connection& link, Deadline deadline) {
+      return fetch(link, name, key, core()->pool(), deadline, fetched);
+    });
+    return outcome.is_done() ? std::move(fetched) : Fetched();
+  }
+
+  // In one trip, what can be found out so. Where that does not go (keys of several samples, a slot
+  // that is just moving, a user who may not ask), every key may have a value.
+  Survey surveyed(std::span<const CacheKey> keys, std::size_t guess) {
+    Survey unknown{std::vector<bool>(keys.size(), true), {}};
+    if (keys.size() < 2) return unknown;
+    std::vector<std::string> names;
+    for (const CacheKey& key : keys) {
+      if (key.data != keys[0].data || key.sample != keys[0].sample) return unknown;
+      names.push_back(name(key));
+    }
+    Survey found;
+    std::string refusal;
+    const auto outcome = client().run(slot(keys[0]), [&](Connection& link, Deadline deadline) {
+      refusal = survey(link, names, guess, keys[guess], core()->pool(), deadline, found);
+      return std::string();  // a redirection would be that of one key, and not of all
+    });
+    if (outcome.node == nullptr) return {std::vector<bool>(keys.size(), false), {}};
+    if (!outcome.is_done() || !refusal.empty()) return unknown;
+    return found;
+  }
+
+  CacheValue taken(const CacheKey& key, Fetched fetched) {
+    if (fetched.damaged || fetched.incomplete) drop(key);
+    if (fetched.damaged) damaged_.fetch_add(1, std::memory_order_relaxed);
+    (fetched.value ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
+    return std::move(fetched.value);
+  }
+
   bool refuse() {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return false;
@@ -246,7 +312,8 @@ class RedisCache final : public Cache {
 
   const Url url_;
   mutable std::atomic<Life*> life_{nullptr};  // owned
-  std::atomic<std::int64_t> hits_{0}, misses_{0}, refused_{0};
+  std::atomic<std::int64_t> hits_{0}, misses_{0}, refused_{0}, damaged_{0};
+  std::atomic<std::size_t> guess_{0};  // where get_first() was last lucky
 };
 
 }  // namespace

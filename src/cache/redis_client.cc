@@ -2,6 +2,8 @@
 #include "cache/redis_client.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <new>
 #include <utility>
 
@@ -14,6 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kFirstPause = 100ms, kLongestPause = 2s, kCensusPause = 1s;
 constexpr std::chrono::milliseconds kCalm = 10s, kMostDistrust = 30s;
+constexpr std::chrono::nanoseconds kPerByte = 100ns;  // who sends 10 MB/s is not slow
 constexpr int kMostHops = 4;
 constexpr std::uint16_t kNobody = 0xffff;
 
@@ -77,7 +80,7 @@ std::string Client::why_unknown() const {
 }
 
 // What the server refused; nothing: it could not be asked, and is down now.
-std::optional<std::string> Client::try_node(Node& node, bool asking, const Work& work) {
+std::optional<std::string> Client::try_node(Node& node, bool asking, const Work& work, For whom) {
   const Deadline deadline = Clock::now() + url_.timeout;
   std::unique_ptr<Connection> link = node.take_idle();
   // An idle connection may have been closed by the server in the meantime: then a new one is tried.
@@ -85,8 +88,13 @@ std::optional<std::string> Client::try_node(Node& node, bool asking, const Work&
     try {
       if (is_new) link = node.connect(url_, tls_ ? &*tls_ : nullptr, deadline);
       link->set_asking(asking);
+      const Connection::Traffic before = link->traffic();
+      const Clock::time_point start = Clock::now();
       std::string refusal = work(*link, deadline);
+      const Connection::Traffic traffic{link->traffic().trips - before.trips,
+                                        link->traffic().bytes - before.bytes};
       node.give_back(std::move(link));
+      if (whom == For::kSample) judge(node, start, traffic);
       return refusal;
     } catch (const Error& error) {
       if (!is_new && error.code() == Code::kUnavailable) continue;
@@ -99,19 +107,38 @@ std::optional<std::string> Client::try_node(Node& node, bool asking, const Work&
   }
 }
 
+// A node that answers, but later than samples can be made without it, does harm: it is down.
+void Client::judge(Node& node, Clock::time_point began, const Connection::Traffic& traffic) {
+  const Clock::time_point ended = Clock::now();
+  const Clock::duration taken = ended - began;
+  const auto trips = static_cast<int>(std::max<std::size_t>(traffic.trips, 1));
+  const bool is_slow =
+      taken > trips * url_.slow + static_cast<std::int64_t>(traffic.bytes) * kPerByte;
+  if (!node.add_trip(is_slow, began, ended)) return;
+  std::array<char, 32> seconds{};
+  (void)std::snprintf(seconds.data(), seconds.size(), "%.2g s",
+                      std::chrono::duration<double>(taken).count() / trips);
+  if (!node.was_ever_quick()) is_slow_again_ = true;
+  is_slow_ = true;
+  node.set_down("it answers in " + std::string(seconds.data()) +
+                ", time and again; samples are not to wait that long (slow=" +
+                std::to_string(url_.slow.count()) + "ms in the URL is the limit)");
+  wake_();
+}
+
 Client::Outcome Client::run_at(const std::shared_ptr<Node>& node, const Work& work) {
   if (node == nullptr || node->is_down()) return {};
-  std::optional<std::string> refusal = try_node(*node, false, work);
+  std::optional<std::string> refusal = try_node(*node, false, work, For::kNobody);
   if (!refusal) return {};
   return {node, *std::move(refusal)};
 }
 
-Client::Outcome Client::run(std::uint16_t slot, const Work& work) {
+Client::Outcome Client::run(std::uint16_t slot, const Work& work, For whom) {
   std::shared_ptr<Node> node = node_of(slot);
   bool asking = false;
   const Deadline end = Clock::now() + url_.timeout;
   for (int hop = 0; node != nullptr && !node->is_down() && hop < kMostHops; ++hop) {
-    std::optional<std::string> refusal = try_node(*node, asking, work);
+    std::optional<std::string> refusal = try_node(*node, asking, work, whom);
     if (!refusal) return {};
     const std::optional<Redirect> redirect = redirect_in(*refusal, node->endpoint());
     if (!redirect) {
@@ -134,11 +161,14 @@ Clock::time_point Client::mend() {
   const auto some_are_down = [&] {
     return std::ranges::any_of(nodes(), [](const auto& node) { return node->is_down(); });
   };
+  // Who is slow can be reached at once, and must not be before its pause is over.
+  if (is_slow_.exchange(false)) next_try_ = std::max(next_try_, Clock::now() + trust_pause_);
   if (const bool was_down = some_are_down();
       (was_down || is_outdated_) && Clock::now() >= next_try_) {
     // Who can be reached and fails again at once is slow, not gone: each time costs somebody a
     // timeout, so it is left alone for longer and longer.
-    const bool failed_again = was_down && Clock::now() < reached_ + 2 * trust_pause_ + kCalm;
+    const bool failed_again = was_down && (is_slow_again_.exchange(false) ||
+                                           Clock::now() < reached_ + 2 * trust_pause_ + kCalm);
     if (reach()) {
       trust_pause_ = failed_again
                          ? std::min<std::chrono::milliseconds>(2 * trust_pause_, kMostDistrust)

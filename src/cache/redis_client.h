@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Redis server, or the nodes of a cluster: work goes to the node that has a slot. A node that
-// does not answer is left alone until mend() has reached it again, so only the first to notice
-// waits.
+// does not answer, or always takes long, is left alone until mend() has reached it again, so only
+// those wait who ask it before that is noticed.
 #pragma once
 
 #include <array>
@@ -40,9 +40,11 @@ class Client {
     std::string refusal;
     bool is_done() const { return node != nullptr && refusal.empty(); }
   };
+  // A sample waits for it, or nobody does: only the former shows whether a node is too slow.
+  enum class For : std::uint8_t { kSample, kNobody };
   // Follows redirections; ends within two timeouts.
-  Outcome run(std::uint16_t slot, const Work& work);
-  // The same at one node, and nowhere else.
+  Outcome run(std::uint16_t slot, const Work& work, For whom = For::kSample);
+  // The same at one node, and nowhere else; for nobody.
   Outcome run_at(const std::shared_ptr<Node>& node, const Work& work);
 
   // Reaches what is out of reach, if it is time, and renews what is known of the nodes. Returns
@@ -57,7 +59,8 @@ class Client {
     std::array<std::uint16_t, kSlots> owner;  // place in `nodes`; past its end: nobody
   };
   std::shared_ptr<const Map> map() const;
-  std::optional<std::string> try_node(Node& node, bool asking, const Work& work);
+  std::optional<std::string> try_node(Node& node, bool asking, const Work& work, For whom);
+  void judge(Node& node, Clock::time_point began, const Connection::Traffic& traffic);
   bool reach();
   std::shared_ptr<const Map> discover(std::string& why);
   std::shared_ptr<const Map> map_by(const Endpoint& endpoint);
@@ -68,7 +71,9 @@ class Client {
   const std::function<void()> wake_;
   const std::optional<Tls> tls_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> is_outdated_{true};  // the map
+  std::atomic<bool> is_outdated_{true};     // the map
+  std::atomic<bool> is_slow_{false};        // some node, so that it is down…
+  std::atomic<bool> is_slow_again_{false};  // …and has not been quick since it was reached
 
   mutable Mutex mutex_;
   std::shared_ptr<const Map> map_ CUTWATER_GUARDED_BY(mutex_);

@@ -13,6 +13,15 @@ namespace {
 
 [[noreturn]] void fail(const std::string& why) { throw Error(Code::kUnavailable, why); }
 
+// The number that a line is but for its sign; nothing: it is another line.
+std::optional<std::int64_t> number_after(char sign, std::string_view line) {
+  std::int64_t number = 0;
+  if (!line.starts_with(sign)) return std::nullopt;
+  const auto read = std::from_chars(line.data() + 1, line.data() + line.size(), number);
+  if (read.ec != std::errc{} || read.ptr != line.data() + line.size()) return std::nullopt;
+  return number;
+}
+
 iovec piece(const void* data, std::size_t size) { return {const_cast<void*>(data), size}; }
 
 }  // namespace
@@ -91,7 +100,10 @@ Reply Connection::ask(std::initializer_list<std::string_view> words, Deadline de
 void Connection::send(const Commands& commands, Deadline deadline) {
   if (!is_clean()) fail("the server has answered what was not asked");
   outstanding_ = commands.count();
-  socket_.write_all(commands.pieces(), deadline);
+  std::vector<iovec> pieces = commands.pieces();
+  ++traffic_.trips;
+  for (const iovec& part : pieces) traffic_.bytes += part.iov_len;
+  socket_.write_all(std::move(pieces), deadline);
 }
 
 Reply Connection::read_reply(Deadline deadline) {
@@ -106,7 +118,9 @@ void Connection::fill(Deadline deadline) {
   std::copy(in_.begin(), in_.end(), input_.begin());
   const std::span<std::uint8_t> room = std::span(input_).subspan(in_.size());
   if (room.empty()) fail("not an answer of Redis: a line without an end");
-  in_ = {input_.data(), in_.size() + socket_.read_some(room, deadline)};
+  const std::size_t got = socket_.read_some(room, deadline);
+  traffic_.bytes += got;
+  in_ = {input_.data(), in_.size() + got};
 }
 
 std::string Connection::read_line(Deadline deadline) {
@@ -125,25 +139,39 @@ std::string Connection::read_line(Deadline deadline) {
   }
 }
 
-Connection::Head Connection::read_head(Deadline deadline) {
+std::string Connection::read_first_line(Deadline deadline) {
   if (asking_) (void)read_line(deadline);
-  const std::string line = read_line(deadline);
+  return read_line(deadline);
+}
+
+Connection::Head Connection::read_head(Deadline deadline) {
+  const std::string line = read_first_line(deadline);
   if (line.starts_with('-')) {
     --outstanding_;
     return {std::nullopt, line.substr(1)};
   }
-  std::int64_t size = -2;
-  const auto read = std::from_chars(line.data() + 1, line.data() + line.size(), size);
-  if (!line.starts_with('$') || read.ec != std::errc{} || read.ptr != line.data() + line.size() ||
-      size < -1)
-    fail("not an answer of Redis: no size of a text");
-  if (size >= 0) return {static_cast<std::size_t>(size), {}};
+  const std::optional<std::int64_t> size = number_after('$', line);
+  if (!size || *size < -1) fail("not an answer of Redis: no size of a text");
+  if (*size >= 0) return {static_cast<std::size_t>(*size), {}};
   --outstanding_;
   return {};
 }
 
+Connection::Head Connection::read_number(Deadline deadline) {
+  const std::string line = read_first_line(deadline);
+  --outstanding_;
+  if (line.starts_with('-')) return {std::nullopt, line.substr(1)};
+  const std::optional<std::int64_t> number = number_after(':', line);
+  if (!number || *number < 0) fail("not an answer of Redis: no number");
+  return {static_cast<std::size_t>(*number), {}};
+}
+
 std::size_t Connection::read_text(std::span<std::uint8_t> place, Deadline deadline) {
-  if (in_.empty()) return socket_.read_some(place, deadline);
+  if (in_.empty()) {
+    const std::size_t got = socket_.read_some(place, deadline);
+    traffic_.bytes += got;
+    return got;
+  }
   const std::size_t size = std::min(place.size(), in_.size());
   std::memcpy(place.data(), in_.data(), size);
   in_ = in_.subspan(size);

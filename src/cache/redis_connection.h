@@ -66,8 +66,16 @@ class Connection {
   };
   void send(const Commands& commands, Deadline deadline);
   Head read_head(Deadline deadline);
+  Head read_number(
+      Deadline deadline);  // in its place, for what is answered by a number, not below 0
   std::size_t read_text(std::span<std::uint8_t> place, Deadline deadline);  // some, at least one
   void read_tail(Deadline deadline);
+
+  // What has gone to and fro so far.
+  struct Traffic {
+    std::size_t trips = 0, bytes = 0;
+  };
+  const Traffic& traffic() const { return traffic_; }
 
   bool is_clean() const { return outstanding_ == 0 && in_.empty() && replies_.is_empty(); }
 
@@ -75,6 +83,7 @@ class Connection {
   void log_in(const Url& url, Deadline deadline);
   void fill(Deadline deadline);  // more into in_
   std::string read_line(Deadline deadline);
+  std::string read_first_line(Deadline deadline);  // of the answer to a command
   Reply read_reply(Deadline deadline);
 
   Socket socket_;
@@ -82,6 +91,7 @@ class Connection {
   std::array<std::uint8_t, 16384> input_{};
   std::span<const std::uint8_t> in_;  // of input_: read, and not yet used
   std::size_t outstanding_ = 0;       // answers, those to ASKING not counted
+  Traffic traffic_;
   bool asking_ = false;
 };
 

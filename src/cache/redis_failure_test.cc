@@ -9,6 +9,7 @@
 
 #include "cache/redis_slots.h"
 #include "cache/redis_value.h"
+#include "cache/test_proxy.h"
 #include "cache/test_redis.h"
 #include "cutwater/cache.h"
 
@@ -146,6 +147,46 @@ TEST_F(RedisFailure, AServerThatStopsIsLeftAlone) {
   server.thaw();
   EXPECT_TRUE(comes_true([&] { return got(*cache, 1) == Got::kRight; }));
   EXPECT_TRUE(comes_true([&] { return is_well(*cache); }));
+}
+
+// It answers in time, and later than samples are made without it.
+TEST_F(RedisFailure, AServerThatIsSlowIsLeftAloneForLongerAndLonger) {
+  TestServer server;
+  TestProxy proxy(server.port(), "{11:");
+  const auto cache = redis_cache(proxy.url("?slow=10ms"));
+  ASSERT_TRUE(put(*cache, 1));
+  proxy.set_delay(std::chrono::milliseconds(30));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(got(*cache, 1), Got::kRight);
+  EXPECT_TRUE(is_well(*cache));
+  EXPECT_TRUE(comes_true([&] { return got(*cache, 1) == Got::kMiss; }));
+  // At first it is tried again after 0.1 s.
+  auto last_hit = Clock::now();
+  std::string trouble;
+  EXPECT_TRUE(comes_true([&] {
+    if (got(*cache, 1) != Got::kMiss) last_hit = Clock::now();
+    if (const std::string now = cache->trouble(); !now.empty()) trouble = now;
+    return Clock::now() > last_hit + std::chrono::milliseconds(700);
+  }));
+  EXPECT_THAT(trouble, HasSubstr("it answers in 0."));
+  EXPECT_THAT(trouble, HasSubstr("slow=10ms in the URL is the limit"));
+  proxy.set_delay(std::chrono::milliseconds(0));
+  EXPECT_TRUE(comes_true([&] { return got(*cache, 1) == Got::kRight && is_well(*cache); }));
+}
+
+// What is large takes its time, and one quick answer is as good as any number of slow ones.
+TEST_F(RedisFailure, AServerThatIsSometimesSlowIsUsed) {
+  TestServer server;
+  TestProxy proxy(server.port(), "{11:");
+  const auto cache = redis_cache(proxy.url("?slow=50ms"));
+  ASSERT_TRUE(put(*cache, 1));
+  ASSERT_TRUE(put(*cache, 2, 4'000'000));
+  for (int i = 1; i <= 20; ++i) {
+    proxy.set_delay(std::chrono::milliseconds(i % 3 == 0 ? 0 : 80));
+    EXPECT_EQ(got(*cache, 1), Got::kRight);
+  }
+  proxy.set_delay(std::chrono::milliseconds(80));
+  for (int i = 1; i <= 10; ++i) EXPECT_EQ(got(*cache, 2), Got::kRight);
+  EXPECT_TRUE(is_well(*cache));
 }
 
 TEST_F(RedisFailure, ANodeThatDiesTakesItsShareOnly) {

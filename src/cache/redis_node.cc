@@ -12,6 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMostIdle = 64;
 constexpr std::size_t kPerValue = 256;  // what a key and its place in the server's table take
+constexpr int kSlowTrips = 8;           // in a row: one may be an accident
 constexpr auto kFirstPause = 100ms, kLongestPause = 2000ms;
 
 // The value of one line "field:value" of INFO; empty: there is no such line.
@@ -96,6 +97,18 @@ void Node::set_up() {
 std::string Node::trouble() const {
   MutexLock lock(mutex_);
   return trouble_;
+}
+
+bool Node::add_trip(bool is_slow, Clock::time_point began, Clock::time_point ended) {
+  if (!is_slow) {
+    slow_trips_.store(0, std::memory_order_relaxed);
+    was_ever_quick_.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  MutexLock lock(mutex_);
+  if (began < slow_until_) return false;
+  slow_until_ = ended;
+  return slow_trips_.fetch_add(1, std::memory_order_relaxed) + 1 == kSlowTrips;
 }
 
 void Node::set_census(const Census& census) {

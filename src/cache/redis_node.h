@@ -42,6 +42,12 @@ class Node {
   void set_up();
   std::string trouble() const;  // why it is down, or takes nothing; empty: all is well
 
+  // A trip that somebody has waited for. Of slow ones at the same time one counts: they may have
+  // met one accident. True: it was slow, as those before it, and now there are as many as make a
+  // node a slow one; it is said once.
+  bool add_trip(bool is_slow, Clock::time_point began, Clock::time_point ended);
+  bool was_ever_quick() const { return was_ever_quick_.load(std::memory_order_relaxed); }
+
   void set_census(const Census& census);
   Census census() const;
   // As far as we know: the census, what we have put since, and whether it has refused just now.
@@ -52,11 +58,13 @@ class Node {
  private:
   const Endpoint endpoint_;
   const std::vector<Address> addresses_;
-  std::atomic<bool> is_down_{false};
+  std::atomic<bool> is_down_{false}, was_ever_quick_{false};
+  std::atomic<int> slow_trips_{0};  // since the last quick one; they grow under the mutex
 
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Connection>> idle_ CUTWATER_GUARDED_BY(mutex_);
   std::string trouble_ CUTWATER_GUARDED_BY(mutex_);
+  Clock::time_point slow_until_ CUTWATER_GUARDED_BY(mutex_);  // the end of the last that counted
   Census census_ CUTWATER_GUARDED_BY(mutex_);
   Clock::time_point refuses_until_ CUTWATER_GUARDED_BY(mutex_);
   std::chrono::milliseconds pause_ CUTWATER_GUARDED_BY(mutex_){0};

@@ -66,9 +66,9 @@ bool in_groups(const ValueHeader& header,
   return true;
 }
 
-// False: they are not there, or not as they should be.
+// False: they are not there, or not as they should be; `fetched` says which.
 bool fetch_rest(Connection& link, const std::string& name, const ValueHeader& header,
-                Landing& landing, Deadline deadline, std::string& error) {
+                Landing& landing, Deadline deadline, Fetched& fetched, std::string& error) {
   return in_groups(header, [&](std::size_t first, std::size_t end) {
     Commands commands = link.commands();
     for (std::size_t i = first; i < end; ++i) commands.add({"GET", chunk_name(name, header, i)});
@@ -76,12 +76,48 @@ bool fetch_rest(Connection& link, const std::string& name, const ValueHeader& he
     for (std::size_t i = first; i < end; ++i) {
       const Connection::Head head = link.read_head(deadline);
       if (!head.error.starts_with("WRONGTYPE")) error = head.error;
+      fetched.incomplete = !head.size && head.error.empty();
+      fetched.damaged = !fetched.incomplete;
       if (head.size != header.chunk_size(i)) return false;
       landing.read(link, *head.size, deadline);
       link.read_tail(deadline);
     }
     return true;
   });
+}
+
+// The answer to GET, and the other chunks in trips of their own.
+std::string land(Connection& link, const std::string& name, const CacheKey& key, BufferPool& pool,
+                 Deadline deadline, Fetched& fetched) {
+  const Connection::Head head = link.read_head(deadline);
+  fetched.damaged = head.size.has_value() || head.error.starts_with("WRONGTYPE");
+  if (!head.size) return fetched.damaged ? std::string() : head.error;
+  if (*head.size < ValueHeader::kBytes) return {};
+  std::array<std::uint8_t, ValueHeader::kBytes> bytes;
+  for (std::span<std::uint8_t> place = bytes; !place.empty();)
+    place = place.subspan(link.read_text(place, deadline));
+  const std::optional<ValueHeader> header = decode(bytes);
+  if (!header || *head.size - ValueHeader::kBytes != header->chunk_size(0)) return {};
+
+  Landing landing(pool, key, header->size);
+  landing.read(link, header->chunk_size(0), deadline);
+  link.read_tail(deadline);
+  std::string error;
+  if (!fetch_rest(link, name, *header, landing, deadline, fetched, error)) return error;
+  if (landing.checksum() != header->check) return {};
+  fetched = {.value = std::move(landing).value()};
+  return {};
+}
+
+// The answer to a GET whose value nobody needs. Whether there is one.
+bool skip(Connection& link, Deadline deadline) {
+  const Connection::Head head = link.read_head(deadline);
+  if (!head.size) return head.error.starts_with("WRONGTYPE");
+  std::array<std::uint8_t, 4096> bytes;
+  for (std::size_t left = *head.size; left > 0;)
+    left -= link.read_text(std::span(bytes).first(std::min(left, bytes.size())), deadline);
+  link.read_tail(deadline);
+  return true;
 }
 
 void remove_chunks(Connection& link, const std::string& name, const ValueHeader& header,
@@ -113,24 +149,34 @@ std::string fetch(Connection& link, const std::string& name, const CacheKey& key
   Commands commands = link.commands();
   commands.add({"GET", name});
   link.send(commands, deadline);
-  const Connection::Head head = link.read_head(deadline);
-  fetched.damaged = head.size.has_value() || head.error.starts_with("WRONGTYPE");
-  if (!head.size) return fetched.damaged ? std::string() : head.error;
-  if (*head.size < ValueHeader::kBytes) return {};
-  std::array<std::uint8_t, ValueHeader::kBytes> bytes;
-  for (std::span<std::uint8_t> place = bytes; !place.empty();)
-    place = place.subspan(link.read_text(place, deadline));
-  const std::optional<ValueHeader> header = decode(bytes);
-  if (!header || *head.size - ValueHeader::kBytes != header->chunk_size(0)) return {};
+  return land(link, name, key, pool, deadline, fetched);
+}
 
-  Landing landing(pool, key, header->size);
-  landing.read(link, header->chunk_size(0), deadline);
-  link.read_tail(deadline);
+std::string survey(Connection& link, std::span<const std::string> names, std::size_t guess,
+                   const CacheKey& guessed, BufferPool& pool, Deadline deadline, Survey& found) {
+  found = {std::vector<bool>(names.size()), {}};
+  // The text comes last: then its other chunks can be asked for.
+  Commands commands = link.commands();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (i != guess) commands.add({"EXISTS", names[i]});
+  commands.add({"GET", names[guess]});
+  link.send(commands, deadline);
   std::string error;
-  if (!fetch_rest(link, name, *header, landing, deadline, error)) return error;
-  if (landing.checksum() != header->check) return {};
-  fetched = {std::move(landing).value(), false};
-  return {};
+  bool is_first = true;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == guess) continue;
+    const Connection::Head head = link.read_number(deadline);
+    if (!head.error.empty()) error = head.error;
+    found.there[i] = head.size.value_or(0) > 0;
+    if (i < guess && found.there[i]) is_first = false;
+  }
+  if (!is_first || !error.empty()) {
+    found.there[guess] = skip(link, deadline);
+    return error;
+  }
+  error = land(link, names[guess], guessed, pool, deadline, found.guessed);
+  found.there[guess] = found.guessed.is_something();
+  return error;
 }
 
 std::string store(Connection& link, const std::string& name, const ValueHeader& header,

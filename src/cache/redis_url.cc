@@ -89,6 +89,8 @@ void set_option(Url& url, std::string_view name, const std::string& value) {
     url.cluster = number("cluster", value, 0, 1) == 1;
   else if (name == "timeout")
     url.timeout = duration("timeout", value);
+  else if (name == "slow")
+    url.slow = duration("slow", value);
   else if (name == "ttl")
     url.ttl = duration("ttl", value);
   else if (name == "prefix")
@@ -101,7 +103,7 @@ void set_option(Url& url, std::string_view name, const std::string& value) {
     url.ca = value;
   else
     refuse("there is no option '" + std::string(name) +
-           "'; those are cluster, timeout, ttl, prefix, chunk, db and ca");
+           "'; those are cluster, timeout, slow, ttl, prefix, chunk, db and ca");
 }
 
 // Cuts off what is before `sign`, and the sign; all of it where there is none.

@@ -2,8 +2,8 @@
 // Where a Redis server is and how to use it, as one line of text:
 //   redis://[user[:password]@]host[:port][/db][?option=value&…]   rediss://… by TLS
 //   redis+unix:///path/of/the/socket[?db=0&…]
-// Options: cluster=1, timeout=2s, ttl=1d, prefix=cutwater, chunk=1MiB, ca=FILE, db=0. Whatever
-// would be misread is written as %XX.
+// Options: cluster=1, timeout=2s, slow=100ms, ttl=1d, prefix=cutwater, chunk=1MiB, ca=FILE, db=0.
+// Whatever would be misread is written as %XX.
 #pragma once
 
 #include <chrono>
@@ -30,6 +30,7 @@ struct Url {
   int database = 0;
   bool cluster = false;                     // asked for; otherwise the server is asked what it is
   std::chrono::milliseconds timeout{2000};  // for one answer
+  std::chrono::milliseconds slow{100};      // who always takes longer is left alone
   std::chrono::milliseconds ttl = std::chrono::hours{24};  // nothing stays longer unless put again
   std::string prefix = "cutwater";                         // before the name of every key
   std::size_t chunk_bytes = std::size_t{1} << 20;          // of a value under one key

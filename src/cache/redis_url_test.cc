@@ -15,7 +15,8 @@ using testing::Not;
 
 TEST(RedisUrl, ReadsEveryPart) {
   const Url url = parse_url(
-      "rediss://some%40one:p%2Fa%25s@cache.example:7000/3?timeout=500ms&ttl=10m&prefix=team:a"
+      "rediss://some%40one:p%2Fa%25s@cache.example:7000/"
+      "3?timeout=500ms&slow=1s&ttl=10m&prefix=team:a"
       "&chunk=64KiB&ca=/etc/my%20ca.pem");
   EXPECT_TRUE(url.tls);
   EXPECT_EQ(url.endpoint, (Endpoint{"cache.example", 7000, ""}));
@@ -23,6 +24,7 @@ TEST(RedisUrl, ReadsEveryPart) {
   EXPECT_EQ(url.password, "p/a%s");
   EXPECT_EQ(url.database, 3);
   EXPECT_EQ(url.timeout, 500ms);
+  EXPECT_EQ(url.slow, 1s);
   EXPECT_EQ(url.ttl, 10min);
   EXPECT_EQ(url.prefix, "team:a");
   EXPECT_EQ(url.chunk_bytes, 65536u);
@@ -37,6 +39,7 @@ TEST(RedisUrl, HasDefaults) {
   EXPECT_EQ(url.endpoint, (Endpoint{"localhost", 6379, ""}));
   EXPECT_EQ(url.user + url.password, "");
   EXPECT_EQ(url.timeout, 2s);
+  EXPECT_EQ(url.slow, 100ms);
   EXPECT_EQ(url.ttl, 24h);
   EXPECT_EQ(url.prefix, "cutwater");
 }
@@ -72,6 +75,7 @@ TEST(RedisUrl, NamesWhatIsWrong) {
   EXPECT_THAT(refusal_of("redis://h?speed=9"), HasSubstr("no option 'speed'"));
   EXPECT_THAT(refusal_of("redis://h?insecure=1"), HasSubstr("no option 'insecure'"));
   EXPECT_THAT(refusal_of("redis://h?timeout=2"), HasSubstr("timeout must be a time like"));
+  EXPECT_THAT(refusal_of("redis://h?slow=0ms"), HasSubstr("slow must be a time like"));
   EXPECT_THAT(refusal_of("redis://h?ttl=nan"), HasSubstr("ttl must be a time like"));
   EXPECT_THAT(refusal_of("redis://h?ttl=1e99d"), HasSubstr("ttl must be a time like"));
   EXPECT_THAT(refusal_of("redis://h?chunk=1"), HasSubstr("chunk must be in 4KiB..256MiB"));

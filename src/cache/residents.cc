@@ -69,18 +69,19 @@ std::optional<Residents::Number> Residents::victim(double density) {
 }
 
 // kLook of them, from anywhere; all, where there are no more.
-std::vector<Residents::Number> Residents::some() {
-  if (there_.size() <= kLook) return there_;
+std::vector<Residents::Number> Residents::some(const std::vector<Number>& among) {
+  if (among.size() <= kLook) return among;
   std::vector<Number> looked(kLook);
-  for (Number& number : looked) number = there_[mixed(looks_++) % there_.size()];
+  for (Number& number : looked) number = among[mixed(looks_++) % among.size()];
   std::ranges::sort(looked);
   looked.erase(std::unique(looked.begin(), looked.end()), looked.end());
   return looked;
 }
 
-std::vector<Residents::Number> Residents::victims(double density) {
+std::vector<Residents::Number> Residents::victims(double density,
+                                                  const std::vector<Number>& among) {
   std::vector<std::pair<double, Number>> below;
-  for (const Number number : some())
+  for (const Number number : some(among))
     if (const double its = this->density(number); its < kClearlyLess * density)
       below.emplace_back(its, number);
   std::ranges::sort(below);

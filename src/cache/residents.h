@@ -54,7 +54,9 @@ class Residents {
   // all still wanted while those of another age have been seen by everybody.
   std::optional<Number> victim(double density);
   // All of such kLook that are clearly below, the least dense first.
-  std::vector<Number> victims(double density);
+  std::vector<Number> victims(double density) { return victims(density, there_); }
+  // The same, of some of those that are there.
+  std::vector<Number> victims(double density, const std::vector<Number>& among);
   // The choice of victim(), among these.
   std::optional<Number> victim_among(const std::vector<Number>& numbers, double density) const;
 
@@ -79,7 +81,7 @@ class Residents {
   };
   void consider(Number number, Least& least) const;
   void move(Number number, std::size_t place);
-  std::vector<Number> some();
+  std::vector<Number> some(const std::vector<Number>& among);
 
   Uses uses_;
   Placed placed_;

@@ -37,6 +37,7 @@ class SharedCache final : public Cache {
   SharedCache& operator=(const SharedCache&) = delete;
 
   CacheValue get(const CacheKey& key) override { return link().get(mine(key)); }
+  bool has(const CacheKey& key) override { return link().has(mine(key)); }
   bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const override {
     return link().has_room(mine(key), bytes, seconds);
   }
@@ -50,6 +51,7 @@ class SharedCache final : public Cache {
     return cache::face_of(link().seat(my_offer));
   }
   bool shared() const override { return true; }
+  bool can_be_searched() const override { return true; }
   std::string trouble() const override { return link().trouble(); }
   CacheStats stats() const override { return link().stats(); }
 

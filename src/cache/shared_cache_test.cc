@@ -283,7 +283,9 @@ TEST(SharedCache, AFlippedByteIsFoundAndTheValueMadeAnew) {
   ASSERT_NE(found, all.begin() + read);
   ASSERT_EQ(pwrite(memory.get(), "!", 1, found - all.begin() + 50), 1);
   EXPECT_THROW(read_back(), Error);
+  EXPECT_EQ(cache->stats().damaged, 0);
   cache->drop(key_of(7));
+  EXPECT_EQ(cache->stats().damaged, 1);
   EXPECT_FALSE(cache->get(key_of(7)));
   ASSERT_TRUE(cache->put(key_of(7), form.size(), 1, write_form));
   EXPECT_EQ(read_back().fields.size(), 1u);

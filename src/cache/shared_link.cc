@@ -52,6 +52,11 @@ CacheValue Link::get(const CacheKey& key) {
   return {};
 }
 
+bool Link::has(const CacheKey& key) const {
+  const Attached at = attached();
+  return at.attachment && at.attachment->state() == Attachment::State::kFine && at.reader->has(key);
+}
+
 bool Link::has_room(const CacheKey& key, std::size_t bytes, double seconds) const {
   const Attached at = attached();
   return at.attachment && at.attachment->state() == Attachment::State::kFine &&
@@ -74,6 +79,7 @@ bool Link::put(const CacheKey& key, std::size_t size, double seconds, const Cach
 }
 
 void Link::drop(const CacheKey& key) {
+  damaged_.fetch_add(1, std::memory_order_relaxed);
   if (const Attached at = attached(); at.attachment) at.attachment->drop(key);
 }
 
@@ -103,6 +109,7 @@ CacheStats Link::stats() const {
   if (const Attached at = attached(); at.reader) stats = at.reader->segment()->stats();
   stats.misses += misses_;
   stats.refused += refused_;
+  stats.damaged = damaged_;
   return stats;
 }
 

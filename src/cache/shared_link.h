@@ -32,6 +32,7 @@ class Link {
   bool mine() const { return forks_ == forks(); }
 
   CacheValue get(const CacheKey& key);
+  bool has(const CacheKey& key) const;
   bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const;
   bool put(const CacheKey& key, std::size_t size, double seconds, const Cache::Fill& fill);
   void drop(const CacheKey& key);
@@ -67,7 +68,8 @@ class Link {
   std::string trouble_ CUTWATER_GUARDED_BY(books_);  // why there is no daemon
   std::vector<std::weak_ptr<LastingSeat>> seats_ CUTWATER_GUARDED_BY(books_);
 
-  std::atomic<std::int64_t> misses_{0}, refused_{0};  // that no daemon knows of
+  // That no daemon knows of. Damaged are those that were dropped: that is what dropping is for.
+  std::atomic<std::int64_t> misses_{0}, refused_{0}, damaged_{0};
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -135,6 +135,16 @@ Listener::~Listener() {
     unlink(path_.c_str());
 }
 
+bool remove_dead_socket(const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  struct stat found {};
+  if (lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
+  const auto is_dead = [&] { return connected(new_socket(), address) == ECONNREFUSED; };
+  if (!is_dead()) return false;                           // whoever's it is
+  const Descriptor locked = own_folder(folder_of(path));  // nobody begins to listen meanwhile
+  return is_dead() && unlink(path.c_str()) == 0;
+}
+
 Descriptor connect_to(const std::string& path) {
   const sockaddr_un address = address_of(path);
   Descriptor socket = new_socket();

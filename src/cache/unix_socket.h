@@ -37,6 +37,10 @@ class Listener {
   ino_t file_ = 0;
 };
 
+// What a listener that was killed has left behind. False: there is none, or somebody listens there.
+// Throws Error(kInvalidArgument) for a path or a folder that cannot be.
+bool remove_dead_socket(const std::string& path);
+
 // Throws Error(kUnavailable) with the reason in words: nobody is there, or he is neither this user
 // nor root.
 Descriptor connect_to(const std::string& path);

@@ -48,6 +48,7 @@ struct Walk {
   Outcome outcome;
   OffloadPrices prices;
   double next_price = 0;        // of the first step that was not taken
+  bool storage_ended = false;   // it went on until storage had no time for more
   bool compute_bounds = false;  // the trainer is the longest there, or is one step before or behind
 };
 
@@ -69,7 +70,7 @@ class Solver {
 
   OffloadDecision solve() const {
     const Searched searched = model_.link_bounds() ? search() : Searched{{0, 1}, {0, 0, 1}};
-    Walk walk = walked(searched.worth, 1);
+    Walk walk = walked_by_all(searched.worth);
     OffloadDecision best;
     best.least_epoch_s = model_.least_epoch_s(searched.proof);
     std::vector<OffloadPrices> prices = proofs(walk);
@@ -104,11 +105,61 @@ class Solver {
     Walk walk;
     walk.prices = {worth.byte, kNever, worth.compute_s};
     const std::vector<OffloadStep> steps = offload_steps(table_, worth, stride, walk.choice);
-    const double times_weight =
-        static_cast<double>(table_.samples()) / static_cast<double>(walk.choice.size());
     OffloadSums sums;
     for (std::size_t k = 0; k < walk.choice.size(); ++k)
       sums.add(table_.row(k * stride)[walk.choice[k]]);
+    if (follow(steps, sums, stride, walk) == steps.size()) walk.prices.storage_s = 0;
+    return walk;
+  }
+
+  // walked() by all samples. Of many, some tell about where it ends, and only the steps around that
+  // have to be brought into order: those before are taken, those behind are not.
+  Walk walked_by_all(const OffloadWorth& worth) const {
+    if (const std::size_t stride = search_stride(); stride > 1) {
+      const double price = walked(worth, stride).prices.storage_s;
+      if (std::optional<Walk> walk = walked_around(worth, price)) return *std::move(walk);
+    }
+    return walked(worth, 1);
+  }
+
+  // Nothing: it does not end around there.
+  std::optional<Walk> walked_around(const OffloadWorth& worth, double price) const {
+    constexpr double kAround = 1.3;
+    if (!(price > 0 && price < kNever)) return std::nullopt;
+    Walk walk;
+    walk.prices = {worth.byte, kNever, worth.compute_s};
+    std::vector<OffloadStep> steps;
+    OffloadSums sums;
+    for (std::size_t i = 0; i < table_.samples(); ++i) {
+      const std::span<const OffloadOption> row = table_.row(i);
+      std::optional<std::size_t> taken;
+      std::uint8_t place = 0;
+      const auto take = [&](double efficiency, std::size_t from, std::size_t to) {
+        if (efficiency > kAround * price) {
+          taken = to;
+        } else if (efficiency * kAround >= price) {
+          steps.push_back({efficiency, static_cast<std::uint32_t>(i),
+                           static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to),
+                           place++});
+        } else {
+          return false;
+        }
+        return true;
+      };
+      const std::size_t first = for_each_step(row, worth, take);
+      walk.choice.push_back(static_cast<std::uint8_t>(taken.value_or(first)));
+      sums.add(row[walk.choice.back()]);
+    }
+    std::sort(steps.begin(), steps.end(), most_efficient_first);
+    if (follow(steps, sums, 1, walk) == 0 || !walk.storage_ended) return std::nullopt;
+    return walk;
+  }
+
+  // Goes along the steps, from where the sums are, up to the best point. Returns how many it takes.
+  std::size_t follow(const std::vector<OffloadStep>& steps, OffloadSums sums, std::size_t stride,
+                     Walk& walk) const {
+    const double times_weight =
+        static_cast<double>(table_.samples()) / static_cast<double>(walk.choice.size());
     Outcome best = outcome(sums, times_weight);
     double shortest = best.times.epoch_s();
     bool longest_before = compute_is_longest(best.times);
@@ -122,7 +173,10 @@ class Solver {
       longest_before = longest;
       if (k == taken && longest) walk.compute_bounds = true;
       const double limit = shortest * (1 + kEqual);
-      if (now.times.storage_s > limit) break;  // and so it is from here on
+      if (now.times.storage_s > limit) {  // and so it is from here on
+        walk.storage_ended = true;
+        break;
+      }
       if (now.times.epoch_s() > limit || !better(now, best)) continue;
       best = now;
       shortest = std::min(shortest, now.times.epoch_s());
@@ -131,12 +185,13 @@ class Solver {
     }
     walk.outcome = best;
     for (std::size_t k = 0; k < taken; ++k) walk.choice[steps[k].sample / stride] = steps[k].to;
-    if (taken == steps.size())
-      walk.prices.storage_s = 0;
-    else if (taken > 0)
-      walk.prices.storage_s = steps[taken - 1].efficiency;
+    if (taken > 0) walk.prices.storage_s = steps[taken - 1].efficiency;
     if (taken < steps.size()) walk.next_price = steps[taken].efficiency;
-    return walk;
+    return taken;
+  }
+
+  std::size_t search_stride() const {
+    return (table_.samples() + kSearchSamples - 1) / kSearchSamples;
   }
 
   // All steps that storage has time for.
@@ -205,7 +260,7 @@ class Solver {
   // The lower the price, the longer the trainer takes; so the best is around the lowest by which it
   // does not bound, or very high where it always does.
   Searched search() const {
-    const std::size_t stride = (table_.samples() + kSearchSamples - 1) / kSearchSamples;
+    const std::size_t stride = search_stride();
     auto [low, high] = compute_prices();
     Searched found{{1, 0}, {1, 0, 0}};
     Walk best = walked(found.worth, stride);

@@ -31,8 +31,8 @@ NextOption next_option(std::span<const OffloadOption> row, const OffloadWorth& w
 }
 
 bool most_efficient_first(const OffloadStep& a, const OffloadStep& b) {
-  return std::tuple{-a.efficiency, a.sample, a.place} <
-         std::tuple{-b.efficiency, b.sample, b.place};
+  if (a.efficiency != b.efficiency) return a.efficiency > b.efficiency;
+  return a.sample != b.sample ? a.sample < b.sample : a.place < b.place;
 }
 
 std::vector<OffloadStep> offload_steps(const OffloadTable& table, const OffloadWorth& worth,
@@ -40,19 +40,15 @@ std::vector<OffloadStep> offload_steps(const OffloadTable& table, const OffloadW
   std::vector<OffloadStep> steps;
   start.clear();
   for (std::size_t i = 0; i < table.samples(); i += stride) {
-    const std::span<const OffloadOption> row = table.row(i);
-    std::size_t at = first_option(row, worth);
-    start.push_back(static_cast<std::uint8_t>(at));
     std::uint8_t place = 0;
-    double before = std::numeric_limits<double>::infinity();
-    for (NextOption next = next_option(row, worth, at); next.efficiency > 0;
-         next = next_option(row, worth, at)) {
-      // Rounding must not turn the order of a sample's own steps around.
-      before = std::min(before, next.efficiency);
-      steps.push_back({before, static_cast<std::uint32_t>(i), static_cast<std::uint8_t>(at),
-                       static_cast<std::uint8_t>(next.option), place++});
-      at = next.option;
-    }
+    const std::size_t first = for_each_step(
+        table.row(i), worth, [&](double efficiency, std::size_t from, std::size_t to) {
+          steps.push_back({efficiency, static_cast<std::uint32_t>(i),
+                           static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to),
+                           place++});
+          return true;
+        });
+    start.push_back(static_cast<std::uint8_t>(first));
   }
   std::sort(steps.begin(), steps.end(), most_efficient_first);
   return steps;

@@ -3,6 +3,7 @@
 // least of storage to the one that is worth most. Their efficiency falls from step to step.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -34,6 +35,23 @@ struct NextOption {
 std::size_t first_option(std::span<const OffloadOption> row, const OffloadWorth& worth);
 NextOption next_option(std::span<const OffloadOption> row, const OffloadWorth& worth,
                        std::size_t at);
+
+// Calls `take(efficiency, from, to)` for each step of a sample while that returns true; returns
+// where the way begins. Rounding does not turn the order of the steps around.
+template <class Take>
+std::size_t for_each_step(std::span<const OffloadOption> row, const OffloadWorth& worth,
+                          Take&& take) {
+  const std::size_t first = first_option(row, worth);
+  double before = std::numeric_limits<double>::infinity();
+  std::size_t at = first;
+  for (NextOption next = next_option(row, worth, at); next.efficiency > 0;
+       next = next_option(row, worth, at)) {
+    before = std::min(before, next.efficiency);
+    if (!take(before, at, next.option)) break;
+    at = next.option;
+  }
+  return first;
+}
 
 struct OffloadStep {
   double efficiency = 0;

@@ -20,7 +20,7 @@ namespace cutwater::wire {
 namespace pb = cutwater::v1;
 
 // Of what is said here; others do not understand each other.
-inline constexpr char kVersion[] = "3";
+inline constexpr char kVersion[] = "4";
 
 inline constexpr char kDescribe[] = "/cutwater.v1.Storage/Describe";
 inline constexpr char kList[] = "/cutwater.v1.Storage/List";

@@ -39,13 +39,13 @@ std::chrono::steady_clock::duration duration(double seconds) {
 }  // namespace
 
 FetchClient::FetchClient(Url url, const RemoteOptions& options, const wire::pb::DataSet& data,
-                         const FetchJob& job)
+                         const FetchJob& job, std::shared_ptr<Absence> absence)
     : url_(std::move(url)),
       options_(options),
       job_(job),
+      absence_(std::move(absence)),
       steering_(ways_of(job.policy, job.pipeline, data.cut()),
                 {options.link ? std::optional(options.link->rate()) : std::nullopt,
-                 static_cast<double>(data.threads()),
                  static_cast<double>(std::min(job.threads, usable_cores())),
                  job.threads >= usable_cores()}) {
   begin_.set_name(data.name());
@@ -53,6 +53,7 @@ FetchClient::FetchClient(Url url, const RemoteOptions& options, const wire::pb::
   begin_.set_pipeline(job.pipeline.to_string());
   begin_.set_fingerprint(job.pipeline.fingerprint());
   begin_.set_seed(job.seed);
+  begin_.set_version(wire::kVersion);
   steering_.ways().write_to(begin_);
   for (const std::string& address : url_.servers) {
     servers_.emplace_back();
@@ -120,6 +121,9 @@ void FetchClient::note(const Progress& progress) {
 void FetchClient::took(const Fetched& fetched, double seconds) {
   MutexLock lock(mutex_);
   if (fetched.way < way_work_.size()) way_work_[fetched.way].add(fetched.work_bytes, seconds);
+  made_.bytes += static_cast<double>(fetched.bytes);
+  made_.seconds += seconds;
+  made_.samples += 1;
 }
 
 FetchReport FetchClient::report() const {
@@ -224,7 +228,7 @@ void FetchClient::take_new() {
     asked_.emplace(asked.token, std::move(asked));
   }
   new_.clear();
-  steering_.note(progress_, way_work_);
+  steering_.note(progress_, way_work_, made_);
 }
 
 void FetchClient::connect(Time now) {
@@ -259,6 +263,10 @@ void FetchClient::handle(std::unique_ptr<ServerCall::Tag> tag, bool ok) {
 void FetchClient::received(Server& server) {
   const Time now = Clock::now();
   const grpc::ByteBuffer message = std::exchange(server.call->received, {});
+  {  // whatever is in it, and whether anybody still waits for it
+    MutexLock lock(mutex_);
+    report_.wire_bytes += message.Length();
+  }
   Time due = now;
   bool all = false;
   std::optional<double> queued_s;  // of the first, which has waited longest
@@ -303,6 +311,11 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
                          Time due) {
   const wire::pb::Reply& reply = received.reply;
   server.asked.erase(reply.token());
+  count_threads(server, reply.threads());
+  {  // whoever it was for, as its bytes are
+    MutexLock lock(mutex_);
+    report_.storage_seconds += reply.storage_s();
+  }
   const auto found = asked_.find(reply.token());
   if (found == asked_.end()) return;  // another server was faster
   Asked& asked = found->second;
@@ -348,14 +361,23 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
     way.bytes += bytes;
     way.storage_seconds += reply.storage_s();
   }
-  report_.wire_bytes += bytes;
   report_.stored_bytes += reply.stored_bytes();
-  report_.storage_seconds += reply.storage_s();
   report_.ran_less += reply.ran_less() ? 1 : 0;
   report_.decision = steering_.decision();
+  report_.times = steering_.times();
   report_.trouble.clear();
   usual_bytes_ += (usual_bytes_ == 0 ? 1 : 0.05) * (static_cast<double>(bytes) - usual_bytes_);
   due_.push_back({due, std::move(fetched)});
+}
+
+// Servers work side by side, those that are up: one may come late, or go.
+void FetchClient::count_threads(Server& server, std::int64_t threads) {
+  if (std::exchange(server.threads, threads) == threads) return;
+  std::int64_t all = 0;
+  for (const Server& one : servers_) all += one.threads;
+  steering_.set_storage_threads(static_cast<double>(all));
+  MutexLock lock(mutex_);
+  report_.storage_threads = all;
 }
 
 void FetchClient::forget(std::uint64_t token) {
@@ -367,6 +389,7 @@ void FetchClient::ended(Server& server) {
   const grpc::Status status = server.call->status;
   server.call.reset();
   server.receive_at.reset();
+  count_threads(server, 0);
   for (const std::uint64_t token : server.asked)
     if (const auto found = asked_.find(token); found != asked_.end()) {
       found->second.at.erase(server_number(server));
@@ -374,13 +397,7 @@ void FetchClient::ended(Server& server) {
     }
   const bool owed = !server.asked.empty();
   server.asked.clear();
-  if (is_refusal(status)) {
-    server.refused = failure_of(server.address, status);
-    const bool all =
-        std::ranges::all_of(servers_, [](const Server& one) { return one.refused.has_value(); });
-    if (all) fail_all(*server.refused);
-    return;
-  }
+  if (is_refusal(status)) server.refused = failure_of(server.address, status);
   const bool by_us = status.error_code() == grpc::StatusCode::CANCELLED && !server.trouble.empty();
   if (!by_us)
     server.trouble = status.error_message().empty() ? "the stream ended" : status.error_message();
@@ -472,20 +489,28 @@ void FetchClient::end_stalled(Time now) {
 }
 
 // Without servers: by the other path, soon; where there is none, not at all when patience is over.
+// Those that have refused are not waited for.
 void FetchClient::give_up(Time now) {
   if (asked_.empty()) return;
   const double waited = seconds(now - last_progress_);
-  if (options_.fallback && (on_fallback_ || waited > kFallbackAfter)) {
+  const bool refused =
+      std::ranges::all_of(servers_, [](const Server& one) { return one.refused.has_value(); });
+  if (options_.fallback && (refused || on_fallback_ || waited > kFallbackAfter)) {
     {
       MutexLock lock(mutex_);
       report_.fallbacks += static_cast<std::int64_t>(unsent_.size());
     }
+    if (!unsent_.empty()) absence_->begin();
     while (!unsent_.empty()) {
       on_fallback_ = true;
       const std::uint64_t token = unsent_.front();
       forget(token);
       due_.push_back({now, {token, std::nullopt, 0}});
     }
+    return;
+  }
+  if (refused) {
+    fail_all(*servers_.front().refused);
     return;
   }
   if (waited < options_.patience_s) return;

@@ -19,6 +19,7 @@
 
 #include "core/mutex.h"
 #include "proto/messages.h"
+#include "remote/absence.h"
 #include "remote/server_call.h"
 #include "remote/steering.h"
 #include "remote/url.h"
@@ -28,9 +29,10 @@ namespace cutwater::remote {
 
 class FetchClient final : public Fetcher {
  public:
-  // REQUIRES: `data` is what the servers say of the data set.
+  // REQUIRES: `data` is what the servers say of the data set. What is to be read from the source
+  // is when `absence` has begun.
   FetchClient(Url url, const RemoteOptions& options, const wire::pb::DataSet& data,
-              const FetchJob& job);
+              const FetchJob& job, std::shared_ptr<Absence> absence);
   ~FetchClient() override;
   FetchClient(const FetchClient&) = delete;
   FetchClient& operator=(const FetchClient&) = delete;
@@ -66,6 +68,7 @@ class FetchClient final : public Fetcher {
     Time retry_at = {}, receiving_since = {};
     std::optional<Time> receive_at;  // held back by the link until then
     double backoff_s = 0;
+    std::int64_t threads = 0;        // that run ops, as its answers say; 0: none has come
     std::string trouble;             // why there is no call, or the last one ended
     std::optional<Failure> refused;  // for good
     bool up() const { return call && !call->broken(); }
@@ -89,6 +92,7 @@ class FetchClient final : public Fetcher {
   void received(Server& server);
   void accept(Server& server, wire::ReceivedReply received, std::size_t bytes, Time due);
   void forget(std::uint64_t token);
+  void count_threads(Server& server, std::int64_t threads);
   void ended(Server& server);
   void send(Time now);
   void send_to(Server& server, Time now, const std::vector<Asked*>& batch);
@@ -104,6 +108,7 @@ class FetchClient final : public Fetcher {
   const Url url_;
   const RemoteOptions options_;
   const FetchJob job_;
+  const std::shared_ptr<Absence> absence_;
   Steering steering_;
   wire::pb::Begin begin_;
 
@@ -126,6 +131,7 @@ class FetchClient final : public Fetcher {
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   Progress progress_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<WayWork> way_work_ CUTWATER_GUARDED_BY(mutex_);  // of the trainer, by way
+  WayWork made_ CUTWATER_GUARDED_BY(mutex_);                   // of the trainer, in all
   FetchReport report_ CUTWATER_GUARDED_BY(mutex_);
   double usual_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::thread thread_ CUTWATER_GUARDED_BY(mutex_);

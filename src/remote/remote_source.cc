@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -19,9 +20,7 @@ namespace {
 
 constexpr double kOneTry = 10;                   // seconds
 constexpr std::chrono::milliseconds kPause{50};  // between tries of all servers
-// Where there is a fallback: how long servers may take, and are left alone when they took longer.
-constexpr double kFallbackAfter = 1;  // seconds
-constexpr std::chrono::seconds kAloneFor{5};
+constexpr double kFallbackAfter = 1;  // seconds that servers may take where there is a fallback
 
 // One call, to its end or its deadline.
 grpc::Status call_once(const std::shared_ptr<grpc::Channel>& channel, const RemoteOptions& options,
@@ -46,6 +45,30 @@ grpc::Status call_once(const std::shared_ptr<grpc::Channel>& channel, const Remo
   return status;
 }
 
+bool is_gone(Code code) { return code == Code::kUnavailable || code == Code::kTimeout; }
+
+// Of what a server says of itself, not of a sample.
+bool is_gone_or_refuses(Code code) {
+  return is_gone(code) || code == Code::kStale || code == Code::kNotFound ||
+         code == Code::kInvalidArgument;
+}
+
+// What a server would say of it.
+wire::pb::DataSet described(const Source& source, const std::string& name) {
+  wire::pb::DataSet data;
+  data.set_name(name);
+  data.set_size(source.size());
+  data.set_has_labels(source.has_labels());
+  for (const std::string& one : source.classes()) data.add_classes(one);
+  data.set_identity(source.identity());
+  data.set_stamp(source.stamp());
+  data.set_cut(source.cut());
+  data.set_fingerprint(source.fingerprint());
+  data.set_pipeline(source.pipeline());
+  data.set_version(wire::kVersion);
+  return data;
+}
+
 }  // namespace
 
 void check_version(const std::string& server, const wire::pb::DataSet& said) {
@@ -61,7 +84,7 @@ RemoteSource::RemoteSource(Url url, RemoteOptions options)
     servers_.push_back({address, open_channel(address, url_.tls, options_)});
   wire::pb::DescribeRequest request;
   request.set_name(url_.name);
-  data_ = call<wire::pb::DataSet>(wire::kDescribe, request);
+  if (!describe(request)) return;
   check_version(url_.text(), data_);
   if (data_.size() < 0 || data_.cut() < 0)
     throw Error(Code::kUnavailable, url_.text() + " says nothing that makes sense of its data set");
@@ -87,6 +110,27 @@ RemoteSource::RemoteSource(Url url, RemoteOptions options)
                                   "; it must be a copy of the folder that the server has");
 }
 
+// False: none answers, and the fallback says what there is; it also has the listing.
+bool RemoteSource::describe(const wire::pb::DescribeRequest& request) try {
+  call(wire::kDescribe, request,
+       options_.fallback ? std::min(kFallbackAfter, options_.patience_s) : options_.patience_s,
+       [&](const grpc::ByteBuffer& bytes) { return wire::parse(bytes, data_); });
+  return true;
+} catch (const Error& error) {
+  if (!options_.fallback || !is_gone(error.code())) throw;
+  const Source& fallback = *options_.fallback;
+  data_ = described(fallback, url_.name);
+  classes_ = fallback.classes();
+  absence_->begin();
+  MutexLock lock(mutex_);
+  for (SampleId id = 0; id < fallback.size(); ++id) {
+    paths_.push_back(fallback.path(id));
+    if (fallback.has_labels()) labels_.push_back(fallback.label(id));
+  }
+  listed_ = true;
+  return false;
+}
+
 // All servers can be tried once within the patience.
 double RemoteSource::one_try_s() const {
   return std::min(kOneTry, options_.patience_s / static_cast<double>(servers_.size()));
@@ -99,6 +143,7 @@ void RemoteSource::call(const char* method, const google::protobuf::MessageLite&
   const grpc::ByteBuffer bytes = wire::bytes_of(request);
   for (;;) {
     Failure last;
+    std::optional<Failure> refused;
     for (const Server& server : servers_) {
       grpc::ByteBuffer response;
       grpc::Status status = call_once(server.channel, options_, method, bytes,
@@ -106,8 +151,9 @@ void RemoteSource::call(const char* method, const google::protobuf::MessageLite&
       if (status.ok() && is_sound(response)) return;
       if (status.ok()) status = {grpc::StatusCode::UNAVAILABLE, wire::kDamaged};
       last = failure_of(server.address, status);
-      if (is_refusal(status)) throw Error(last);
+      if (is_refusal(status) && !refused) refused = last;
     }
+    if (refused) throw Error(*refused);
     const double waited = std::chrono::duration<double>(Clock::now() - start).count();
     if (waited + 0.05 > patience_s) {
       last.reason = "no server of " + url_.text() + " answers (" + last.reason +
@@ -128,29 +174,32 @@ Answer RemoteSource::call(const char* method, const google::protobuf::MessageLit
 
 Result<Sample> RemoteSource::read(SampleId id, const ReadContext& into) const try {
   if (!options_.fallback) return read_remote(id, into, options_.patience_s);
-  if (Clock::now().time_since_epoch().count() < gone_until_)
-    return options_.fallback->read(id, into);
+  if (absence_->lasts()) return options_.fallback->read(id, into);
   return read_remote(id, into, std::min(kFallbackAfter, options_.patience_s));
 } catch (...) {
   Failure failure = caught(id, "read");
-  const bool gone = failure.code == Code::kUnavailable || failure.code == Code::kTimeout;
-  if (!options_.fallback || !gone) return failure;
-  gone_until_ = (Clock::now() + kAloneFor).time_since_epoch().count();
+  if (!options_.fallback || !is_gone_or_refuses(failure.code)) return failure;
+  absence_->begin();
   return options_.fallback->read(id, into);
 }
 
-Sample RemoteSource::read_remote(SampleId id, const ReadContext& into, double patience_s) const {
+Result<Sample> RemoteSource::read_remote(SampleId id, const ReadContext& into,
+                                         double patience_s) const {
   wire::pb::ReadRequest request;
   request.set_name(data_.name());
   request.set_id(id);
-  std::optional<Sample> sample;
+  request.set_identity(data_.identity());
+  request.set_version(wire::kVersion);
+  std::optional<Result<Sample>> sample;
   call(wire::kRead, request, patience_s, [&](const grpc::ByteBuffer& response) {
     std::optional<wire::ReceivedReply> received =
         wire::parse_reply(response, [&](std::size_t size) { return into.allocate(size); });
     if (!received) return false;
     if (options_.link) options_.link->wait_until(options_.link->book(response.Length()));
-    if (received->reply.has_failure())
-      throw Error(wire::from_message(received->reply.failure(), id));
+    if (received->reply.has_failure()) {
+      sample = wire::from_message(received->reply.failure(), id);
+      return true;
+    }
     auto form = std::make_shared<Buffer>(std::move(received->form));
     FormSource from{form->view(), form, &into.pool};
     from.most_bytes = wire::kMostReplyBytes;
@@ -167,7 +216,7 @@ Sample RemoteSource::read_remote(SampleId id, const ReadContext& into, double pa
 }
 
 std::unique_ptr<Fetcher> RemoteSource::fetcher(const FetchJob& job) const {
-  return std::make_unique<FetchClient>(url_, options_, data_, job);
+  return std::make_unique<FetchClient>(url_, options_, data_, job, absence_);
 }
 
 std::string RemoteSource::path(SampleId id) const {

@@ -2,7 +2,6 @@
 // RemoteSource: a near-storage server's data set as a source.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "core/mutex.h"
 #include "cutwater/remote.h"
 #include "proto/messages.h"
+#include "remote/absence.h"
 #include "remote/server_call.h"
 #include "remote/url.h"
 
@@ -22,7 +22,7 @@ void check_version(const std::string& server, const wire::pb::DataSet& said);
 
 class RemoteSource final : public Source {
  public:
-  // Asks all servers. Throws Error.
+  // Asks all servers; where none answers, the fallback. Throws Error.
   RemoteSource(Url url, RemoteOptions options);
 
   std::int64_t size() const override { return data_.size(); }
@@ -47,12 +47,14 @@ class RemoteSource final : public Source {
   };
   using Clock = std::chrono::steady_clock;
 
+  bool describe(const wire::pb::DescribeRequest& request);
   // The answer of the first server that has a sound one. Throws Error.
   void call(const char* method, const google::protobuf::MessageLite& request, double patience_s,
             const std::function<bool(const grpc::ByteBuffer& answer)>& is_sound) const;
   template <class Answer>
   Answer call(const char* method, const google::protobuf::MessageLite& request) const;
-  Sample read_remote(SampleId id, const ReadContext& into, double patience_s) const;
+  // What a server says of the sample; throws Error where none has anything to say of it.
+  Result<Sample> read_remote(SampleId id, const ReadContext& into, double patience_s) const;
   double one_try_s() const;
 
   const Url url_;
@@ -60,8 +62,7 @@ class RemoteSource final : public Source {
   std::vector<Server> servers_;
   wire::pb::DataSet data_;
   std::vector<std::string> classes_;
-  // Where there is a fallback: until then nobody asks servers that did not answer.
-  mutable std::atomic<Clock::rep> gone_until_ = 0;
+  const std::shared_ptr<Absence> absence_ = std::make_shared<Absence>();  // of the servers
 
   mutable Mutex listing_mutex_;  // one asks for the listing; held before mutex_
   mutable Mutex mutex_;

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "cutwater/store.h"
+#include "ops/presets.h"
 #include "remote/test_remote.h"
 #include "source/limited.h"
 
@@ -50,8 +55,7 @@ TEST_F(RemoteStream, IsTheSameByEveryPolicyAndNumberOfServers) {
                     by_policy(policy));
       EXPECT_EQ(epochs(loader, 2), expected) << policy << ", " << count << " servers";
       const FetchReport report = *loader.stats().fetch;
-      std::int64_t samples = 0;
-      for (const FetchReport::Way& way : report.ways) samples += way.samples;
+      const std::int64_t samples = test::samples_in(report);
       EXPECT_GE(samples, 84) << policy;
       EXPECT_EQ(report.damaged, 0);
       EXPECT_EQ(report.fallbacks, 0);
@@ -91,17 +95,31 @@ TEST_F(RemoteStream, IsTheSameBesideACache) {
 }
 
 TEST_F(RemoteStream, IsTheSameWhenTheServerHasACache) {
-  const char* const kPipeline = "decode | resize(40) | center_crop(24) | to_tensor";
-  const std::vector<Seen> expected = local(photos_of(source_, kPipeline), 3);
-  serve::ServerOptions options = RunningServer::serving(source_);
-  options.workshop.maker.cache = cache_named("64MiB");
-  const RunningServer server(options);
-  for (const char* const policy : {"all-off", "resize-off", "paper"}) {
-    Loader loader(photos_of(open_remote(server.url(), over_a_link()), kPipeline),
-                  by_policy(policy));
-    EXPECT_EQ(epochs(loader, 3), expected) << policy;
-  }
-  EXPECT_GT(options.workshop.maker.cache->stats().hits, 0);
+  const auto same = [this](const std::string& pipeline, const std::vector<const char*>& policies) {
+    const std::vector<Seen> expected = local(photos_of(source_, pipeline), 3);
+    serve::ServerOptions options = RunningServer::serving(source_);
+    options.workshop.maker.cache = cache_named("64MiB");
+    RunningServer server(options);
+    for (const char* const policy : policies) {
+      Loader loader(photos_of(open_remote(server.url(), over_a_link()), pipeline),
+                    by_policy(policy));
+      EXPECT_EQ(epochs(loader, 3), expected) << pipeline << ", " << policy;
+    }
+    return server->stats().cache_hits;
+  };
+  EXPECT_GT(same("decode | resize(40) | center_crop(24) | to_tensor",
+                 {"all-off", "resize-off", "paper", "sophon"}),
+            0);
+  // What is sent after the resize is what others' crops are made from.
+  EXPECT_GT(same("decode | resize([40, 40]) | random_crop(24) | to_tensor",
+                 {"resize-off", "all-off", "paper", "sophon"}),
+            42);
+  EXPECT_GT(same(named_pipeline("imagenet-val").to_string(), {"resize-off", "sophon"}), 0);
+  // With a crop that is drawn only the whole image is stable, and a policy of one cut never sends
+  // that; one by price may, where it is cheap.
+  const std::string train = named_pipeline("imagenet-train").to_string();
+  EXPECT_EQ(same(train, {"resize-off", "all-off"}), 0);
+  same(train, {"sophon", "paper"});
 }
 
 TEST_F(RemoteStream, IsTheSameWithAServerThatRunsNoOps) {
@@ -112,6 +130,38 @@ TEST_F(RemoteStream, IsTheSameWithAServerThatRunsNoOps) {
     Loader loader(photos_of(open_remote(server.url(), over_a_link())), by_policy(policy));
     EXPECT_EQ(epochs(loader, 1), local(photos_of(source_), 1)) << policy;
     EXPECT_GE(loader.stats().fetch->ways[0].samples, 42);
+  }
+}
+
+// Alone, a trainer gets all that its policy must have, however long that waits; beside others it
+// may get less, and does the rest itself. That happens where two of them wait for the maker at the
+// same time, which threads may just miss: they try until it has.
+TEST_F(RemoteStream, IsTheSameWhereTheServerDoesLessThanItMust) {
+  const std::vector<Seen> expected = local(photos_of(source_));
+  serve::ServerOptions options = RunningServer::serving(source_);
+  options.workshop.makers = 1;
+  options.workshop.wait_seconds = options.workshop.most_wait_seconds = 1e-9;
+  RunningServer server(options);
+  for (const char* const policy : {"all-off", "resize-off"}) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto in_time = [&] { return std::chrono::steady_clock::now() < until; };
+    while (server->stats().clients > 0 && in_time()) std::this_thread::yield();
+    ASSERT_EQ(server->stats().clients, 0) << "those of before have left";
+    Loader alone(photos_of(open_remote(server.url())), by_policy(policy));
+    EXPECT_EQ(epochs(alone, 2), expected) << policy;
+    EXPECT_EQ(alone.stats().fetch->ran_less, 0) << policy;
+    std::atomic<std::int64_t> ran_less = 0;
+    do {
+      std::vector<std::thread> others;
+      for (int i = 0; i < 3; ++i)
+        others.emplace_back([&] {
+          Loader loader(photos_of(open_remote(server.url())), by_policy(policy));
+          EXPECT_EQ(epochs(loader, 2), expected) << policy;
+          ran_less += loader.stats().fetch->ran_less;
+        });
+      for (std::thread& other : others) other.join();
+    } while (ran_less == 0 && in_time());
+    EXPECT_GT(ran_less, 0) << policy;
   }
 }
 
@@ -221,6 +271,20 @@ TEST_F(RemoteStream, TellsWhatTheDataSetIs) {
               ThrowsMessage<Error>(HasSubstr("it has 'data'")));
 }
 
+TEST_F(RemoteStream, CountsTheThreadsOfAllServers) {
+  serve::ServerOptions options = RunningServer::serving(source_);
+  options.workshop.makers = 1;
+  std::vector<std::unique_ptr<RunningServer>> servers;
+  for (int i = 0; i < 3; ++i) servers.push_back(std::make_unique<RunningServer>(options));
+  Loader loader(photos_of(open_remote(test::url_of(servers))), by_policy("sophon"));
+  const auto threads = [&] { return loader.stats().fetch->storage_threads; };
+  EXPECT_EQ(threads(), 0) << "nobody was asked yet";
+  EXPECT_TRUE(test::epochs_until(loader, [&] { return threads() == 3; })) << threads();
+  servers[0]->stop();
+  EXPECT_TRUE(test::epochs_until(loader, [&] { return threads() == 2; }))
+      << threads() << ", of those that are up";
+}
+
 TEST_F(RemoteStream, NeedsTheTokenOfTheServer) {
   serve::ServerOptions options = RunningServer::serving(source_);
   options.service.token = "0123456789abcdef";
@@ -235,6 +299,26 @@ TEST_F(RemoteStream, NeedsTheTokenOfTheServer) {
   remote.token = options.service.token;
   Loader loader(photos_of(open_remote(server.url(), remote)), by_policy("sophon"));
   EXPECT_EQ(epochs(loader, 1), local(photos_of(source_), 1));
+}
+
+TEST_F(RemoteStream, WaitsForAServerThatHasAllTheTrainersItTakes) {
+  serve::ServerOptions options = RunningServer::serving(source_);
+  options.service.clients = 1;
+  const RunningServer server(options);
+  auto first = std::make_unique<Loader>(photos_of(open_remote(server.url())), by_policy("none"));
+  first->begin();
+  ASSERT_TRUE(first->next());
+  RemoteOptions hurried;
+  hurried.patience_s = 0.3;
+  Loader refused(photos_of(open_remote(server.url(), hurried)), by_policy("none"));
+  EXPECT_THAT([&] { epochs(refused, 1); },
+              ThrowsMessage<Error>(AllOf(HasSubstr(server.address()), HasSubstr("--clients 1"))));
+  Loader waits(photos_of(open_remote(server.url())), by_policy("none"));
+  waits.begin();
+  while (waits.stats().fetch->trouble.empty()) std::this_thread::yield();
+  EXPECT_THAT(waits.stats().fetch->trouble, HasSubstr("--clients 1"));
+  first.reset();
+  EXPECT_EQ(test::rest_of_epoch(waits), local(photos_of(source_), 1));
 }
 
 TEST_F(RemoteStream, RefusesAPolicyThatThereIsNot) {

@@ -100,6 +100,37 @@ TEST_F(RemoteTrouble, WhatAServerKeepsIsAskedForElsewhere) {
   EXPECT_GE(loader.stats().fetch->hedged, 1);
 }
 
+// What comes twice has gone over the link twice, and was made twice.
+TEST_F(RemoteTrouble, WhatComesTooLateIsCounted) {
+  const auto slow = std::make_shared<FaultySource>(photos_);
+  const RunningServer a(slow), b(source_);
+  What what = photos_of(open_remote("grpc://" + a.address() + "," + b.address() + "/data"));
+  what.batch_size = 1;
+  HowFast how = by_policy("all-off", 1);
+  how.prefetch_batches = 2;
+  Loader loader(what, how);
+  loader.begin();
+  some(loader, 50);
+  {
+    const FaultySource::Hold hold(*slow, every_id());
+    test::rest_of_epoch(loader);
+  }
+  const auto counted = [&] {
+    const FetchReport report = *loader.stats().fetch;
+    std::uint64_t taken = 0;
+    double taken_s = 1e-6;  // sums differ by their order, too; no sample is made in so short a time
+    for (const FetchReport::Way& way : report.ways) {
+      taken += way.bytes;
+      taken_s += way.storage_seconds;
+    }
+    EXPECT_GE(report.wire_bytes, taken);
+    return report.wire_bytes > taken && report.storage_seconds > taken_s;
+  };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!counted() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_TRUE(counted());
+}
+
 TEST_F(RemoteTrouble, WithoutAServerTheOtherPathIsTaken) {
   auto server =
       std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
@@ -112,6 +143,50 @@ TEST_F(RemoteTrouble, WithoutAServerTheOtherPathIsTaken) {
   EXPECT_EQ(with_rest(std::move(all), loader), local());
   EXPECT_GT(loader.stats().fetch->fallbacks, 0);
   EXPECT_EQ(epochs(loader, 1).size(), local().size()) << "and in the next epoch";
+}
+
+TEST_F(RemoteTrouble, WithoutAServerAtTheBeginningTheOtherPathSaysWhatThereIs) {
+  auto server =
+      std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
+  const std::string url = server->url();
+  const auto there = open_remote(url, {});
+  server.reset();
+  RemoteOptions options;
+  options.fallback = photos_;
+  const auto gone = open_remote(url, options);
+  EXPECT_EQ(gone->size(), there->size());
+  EXPECT_EQ(gone->identity(), there->identity());
+  EXPECT_EQ(gone->classes(), there->classes());
+  EXPECT_EQ(gone->has_labels(), there->has_labels());
+  EXPECT_EQ(gone->path(1), photos_->path(1));
+  Loader loader(photos_of(gone), by_policy("sophon"));
+  EXPECT_EQ(epochs(loader, 1), local());
+  EXPECT_GT(loader.stats().fetch->fallbacks, 0);
+}
+
+// The link is what bounds the job, by far: whatever a server can spare it, it is asked for.
+TEST_F(RemoteTrouble, AServerThatComesLateIsAskedForAsMuchAsOneThatWasThere) {
+  serve::ServerOptions serving = RunningServer::serving(source_);
+  serving.listen = RunningServer(RunningServer::abrupt(serving)).address();
+  RemoteOptions options;
+  options.fallback = photos_;
+  options.link = std::make_shared<Link>(2e6);
+  Loader loader(photos_of(open_remote("grpc://" + serving.listen + "/data", options)),
+                by_policy("sophon"));
+  EXPECT_EQ(epochs(loader, 1), local());
+  EXPECT_EQ(test::samples_in(*loader.stats().fetch), 0);
+  const RunningServer late(serving);
+  const auto came = [&] { return test::samples_in(*loader.stats().fetch); };
+  ASSERT_TRUE(test::epochs_until(loader, [&] { return came() >= 2 * kSamples; }))
+      << "so many that it was decided what to ask for";
+  const FetchReport before = *loader.stats().fetch;
+  EXPECT_GT(before.storage_threads, 0);
+  const std::int64_t until = came() + kSamples;
+  ASSERT_TRUE(test::epochs_until(loader, [&] { return came() >= until; }));
+  const FetchReport after = *loader.stats().fetch;
+  EXPECT_LT(after.ways[0].samples - before.ways[0].samples,
+            test::samples_in(after) - test::samples_in(before))
+      << "not all are sent as stored";
 }
 
 TEST_F(RemoteTrouble, PatienceEndsWithWordsAboutEachServer) {
@@ -197,7 +272,10 @@ TEST_F(RemoteTrouble, OtherDataIsRefusedInWords) {
   options.fallback = other;
   stale([&] { open_remote(server->url(), options); }, "fallback");
 
-  Loader loader(photos_of(open_remote(server->url())), by_policy("none"));
+  const auto alone = open_remote(server->url());
+  options.fallback = photos_;
+  const auto with_fallback = open_remote(server->url(), options);
+  Loader loader(photos_of(alone), by_policy("none"));
   loader.begin();
   some(loader, 1);
   serve::ServerOptions changed = RunningServer::serving(other);
@@ -205,6 +283,12 @@ TEST_F(RemoteTrouble, OtherDataIsRefusedInWords) {
   server.reset();
   const RunningServer after(changed);
   stale([&] { test::rest_of_epoch(loader); }, "open it again");
+  const auto pool = BufferPool::create(0);
+  EXPECT_THAT(alone->read(0, *pool).failure(), FailsWith(Code::kStale, "open it again"));
+  EXPECT_EQ(image_of(*with_fallback, 0), image_of(*photos_, 0));
+  Loader by_another_path(photos_of(with_fallback), by_policy("none"));
+  EXPECT_EQ(epochs(by_another_path, 1), local());
+  EXPECT_THAT(by_another_path.stats().fetch->trouble, HasSubstr("open it again"));
 }
 
 TEST_F(RemoteTrouble, AServerOfAnotherVersionIsRefusedInWords) {
@@ -215,6 +299,18 @@ TEST_F(RemoteTrouble, AServerOfAnotherVersionIsRefusedInWords) {
   EXPECT_THAT(failure, FailsWith(Code::kInvalidArgument, server.address().c_str()));
   EXPECT_THAT(failure,
               FailsWith(Code::kInvalidArgument, "the same version of cutwater on both machines"));
+
+  RemoteOptions options;
+  options.fallback = photos_;
+  Loader by_another_path(photos_of(open_remote(server.url(), options)), by_policy("none"));
+  const std::vector<Seen> expected = local();
+  const std::size_t reads = source_->reads().size();
+  EXPECT_EQ(epochs(by_another_path, 1), expected);
+  EXPECT_EQ(source_->reads().size(), reads) << "by the server";
+  const FetchReport report = *by_another_path.stats().fetch;
+  EXPECT_GE(report.fallbacks, kSamples);
+  EXPECT_EQ(test::samples_in(report), 0);
+  EXPECT_THAT(report.trouble, AllOf(HasSubstr(server.address()), HasSubstr("the same version")));
 
   wire::pb::DataSet said;
   said.set_version(wire::kVersion);

@@ -58,6 +58,23 @@ Codec codec_for(const Pipeline& pipeline, Cut cut) {
   return best;
 }
 
+// The one without a codec at the cut of one that has one.
+std::optional<std::size_t> plain_way(const Ways& ways, std::size_t way) {
+  if (ways.variants[way].codec.is_none()) return std::nullopt;
+  const auto found = std::ranges::find_if(ways.variants, [&](const OffloadVariant& other) {
+    return other.codec.is_none() && !other.excerpt && other.cut == ways.variants[way].cut;
+  });
+  if (found == ways.variants.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - ways.variants.begin());
+}
+
+double middle(std::deque<double> values) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, at);
+  return *at;
+}
+
 std::optional<std::size_t> excerpt_way(const Ways& ways) {
   const auto found = std::ranges::find_if(ways.variants, &OffloadVariant::excerpt);
   if (found == ways.variants.end()) return std::nullopt;
@@ -127,6 +144,7 @@ Steering::Steering(Ways ways, const Machine& machine)
 
 void Steering::learn_link(double queued_s, std::size_t bytes, double seconds) {
   if (queued_s <= kBacklogged) return;
+  was_backlogged_ = true;
   constexpr double kFade = 0.95;
   backlogged_bytes_ = kFade * backlogged_bytes_ + static_cast<double>(bytes);
   backlogged_s_ = kFade * backlogged_s_ + seconds;
@@ -150,16 +168,43 @@ void Steering::learn(const wire::pb::Reply& reply) {
   if (++learned_ >= decide_at_) decide();
 }
 
-// A server has other work: it reads, it sends, and it has other trainers. What it leaves undone
-// shows that less of its time is left than it has threads; that nothing is, that there may be more.
+// A link that was to be busy, or to be spared by all that a server can, and that no answer waited
+// for may have become faster, and only more bytes can show how much: it is believed to be a little
+// faster each time, until they wait again. Where neither is busy, what was measured holds.
+void Steering::look_at_link() {
+  constexpr double kMore = 1.2;
+  if (was_backlogged_)
+    link_grown_ = 1;
+  else if (network_is_to_bind_ || server_is_to_bind_)
+    link_grown_ = std::min(kMore * link_grown_, kFastLink);
+  was_backlogged_ = false;
+}
+
+// Where the server was to be the busiest, the trainer's idle time is its: as a share of all.
+double Steering::waited_for_server() const {
+  constexpr double kTolerated = 0.1, kMostly = 0.5;
+  const double elapsed = progress_.seconds - before_.seconds;
+  const double consumer_waited = progress_.consumer_waited - before_.consumer_waited;
+  if (!server_is_to_bind_ || was_backlogged_ || elapsed <= 0 || consumer_waited < kMostly * elapsed)
+    return 0;
+  const double busy = progress_.busy - before_.busy;
+  if (busy < 0) return 0;  // what they waited before was told only now
+  const double idle = 1 - busy / (elapsed * machine_.compute_threads);
+  return idle > kTolerated ? std::min(idle, 1.0) : 0;
+}
+
+// A server has other work: it reads, it sends, and it has other trainers. What it leaves undone,
+// and that it is waited for, show that less of its time is left than it has threads; that nothing
+// is, that there may be more.
 void Steering::look_at_server() {
   const auto left_undone = static_cast<double>(ran_less_) /
                            static_cast<double>(std::max<std::int64_t>(learned_ - decided_, 1));
   decided_ = learned_;
   ran_less_ = 0;
   constexpr double kTolerated = 0.02, kMore = 1.1, kLeast = 0.05;
-  storage_left_ *= left_undone > kTolerated ? 1 - left_undone / 2 : kMore;
-  storage_left_ = std::clamp(storage_left_, kLeast, 1.0);
+  const double missing = std::max(left_undone, waited_for_server());
+  storage_left_ *= missing > kTolerated ? 1 - missing / 2 : kMore;
+  storage_left_ = std::clamp(storage_left_, kLeast, kMostOfServer);
 }
 
 // As stored, only what an excerpt would hold is decoded.
@@ -180,7 +225,25 @@ std::optional<double> Steering::link_rate() const {
   if (machine_.link_bytes_per_s) return machine_.link_bytes_per_s;
   constexpr double kEnough = 0.05;  // seconds
   if (backlogged_s_ < kEnough) return std::nullopt;
-  return backlogged_bytes_ / backlogged_s_;
+  return std::min(link_grown_ * backlogged_bytes_ / backlogged_s_, kFastLink);
+}
+
+// What a sample takes of the trainer's threads besides the work on its bytes, whichever way it
+// came: its place in a batch, waking up, whoever else is on their cores. Seconds on the clock,
+// since CPU time does not show the latter; but threads that wait for each other's cores count as
+// the cores.
+void Steering::look_at_trainer() {
+  const double samples = made_.samples - made_before_.samples;
+  const double elapsed = progress_.seconds - before_.seconds;
+  if (samples <= 0 || elapsed <= 0) return;
+  const double busy =
+      std::min(progress_.busy - before_.busy, elapsed * machine_.compute_threads) / samples;
+  const double worked = (made_.seconds - made_before_.seconds) / samples;
+  const double received =
+      machine_.receives_beside ? receiving_s_ * (made_.bytes - made_before_.bytes) / samples : 0;
+  besides_s_.push_back(std::max(busy - worked - received, 0.0));
+  if (besides_s_.size() > kPaces) besides_s_.pop_front();
+  made_before_ = made_;
 }
 
 // How fast the consumer has been since the last decision.
@@ -206,6 +269,14 @@ std::vector<double> Steering::seconds_per_byte() const {
   };
   for (std::size_t way = 0; way < found.size(); ++way)
     if (known(way)) found[way] = work_[way].seconds / work_[way].bytes;
+  // What comes with a codec has to be decoded, and is then what comes without: that takes no more,
+  // whatever the few that came so have told.
+  for (std::size_t way = 1; way < found.size(); ++way) {
+    const std::optional<std::size_t> plain = plain_way(ways_, way);
+    if (plain && known(way) && known(*plain))
+      found[*plain] = std::min(found[*plain], work_[way].seconds / work_[way].samples *
+                                                  work_[*plain].samples / work_[*plain].bytes);
+  }
   for (std::size_t way = 0; way < found.size(); ++way)
     if (!known(way) && ways_.variants[way].excerpt) found[way] = found[0];
   if (known(0)) return found;
@@ -217,12 +288,15 @@ std::vector<double> Steering::seconds_per_byte() const {
 
 void Steering::decide() {
   decide_at_ = learned_ + std::min(kBetween, learned_);
-  const std::optional<double> link = link_rate();
-  look_back();
   look_at_server();
+  look_at_trainer();
+  look_at_link();
+  look_back();
+  const std::optional<double> link = link_rate();
   const double consumer_s = consumer_s_.empty() ? 0 : std::ranges::min(consumer_s_);
   const std::vector<double> per_byte = seconds_per_byte();
   const double receiving_s = machine_.receives_beside ? receiving_s_ : 0;
+  const double besides_s = middle(besides_s_);
 
   std::vector<OffloadOption> values;
   double stored_bytes = 0, all_needed = 0;
@@ -236,11 +310,12 @@ void Steering::decide() {
       values.push_back(row[way]);
       if (!std::isfinite(row[way].bytes)) continue;
       const double worked_on = way == 0 ? needed_bytes(row) : row[way].bytes;
-      values.back().compute_s = per_byte[way] * worked_on + receiving_s * row[way].bytes;
+      values.back().compute_s =
+          besides_s + per_byte[way] * worked_on + receiving_s * row[way].bytes;
     }
   OffloadMachine machine;
   machine.link_bytes_per_s = link.value_or(kFastLink);
-  machine.storage_threads = storage_left_ * machine_.storage_threads;
+  machine.storage_threads = storage_left_ * storage_threads_;
   machine.compute_threads = machine_.compute_threads;
   if (consumer_s > 0) machine.consumer_samples_per_s = 1 / consumer_s;
   // What is stored is raw to the solver, at whatever cut it stands.
@@ -263,18 +338,27 @@ void Steering::decide() {
   }
   price_ = stored > 0 ? made.prices.storage_s / stored : kNever;
 
+  constexpr double kAsBusy = 0.9;
+  network_is_to_bind_ = made.after.network_s >= kAsBusy * made.after.epoch_s();
+  server_is_to_bind_ =
+      made.after.storage_s >= kAsBusy * made.after.epoch_s() && !network_is_to_bind_;
   const auto rows = static_cast<double>(rows_.size());
+  const auto of_a_sample = [rows](const OffloadTimes& times) -> FetchReport::Times {
+    return {times.consumer_s / rows, times.compute_s / rows, times.storage_s / rows,
+            times.network_s / rows};
+  };
+  times_ = {of_a_sample(made.before), of_a_sample(made.after)};
   pace_s_ = made.after.epoch_s() / rows;
   char text[360];
   std::snprintf(text, sizeof text,
                 "bound by %s as stored; a sample then takes %.2f ms of the link%s, %.2f of the "
                 "trainer's CPU, %.2f of the consumer; sent so that %.2fx fewer bytes go over the "
                 "link, for %.2f ms of the server's CPU each and %.2f of the trainer's",
-                std::string(made.before.bound_by()).c_str(), 1e3 * made.before.network_s / rows,
-                link ? "" : " (which was never busy)", 1e3 * made.before.compute_s / rows,
-                1e3 * made.before.consumer_s / rows,
-                made.bytes_before / std::max(made.bytes_after, 1.0),
-                1e3 * made.after.storage_s / rows, 1e3 * made.after.compute_s / rows);
+                std::string(made.before.bound_by()).c_str(), 1e3 * times_->before.network_s,
+                link ? "" : " (which was never busy)", 1e3 * times_->before.compute_s,
+                1e3 * times_->before.consumer_s,
+                made.bytes_before / std::max(made.bytes_after, 1.0), 1e3 * times_->after.storage_s,
+                1e3 * times_->after.compute_s);
   decision_ = text;
 }
 

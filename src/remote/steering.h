@@ -30,12 +30,16 @@ struct Ways {
 // For samples that stand at `from`. Throws Error(kInvalidArgument) that lists the policies.
 Ways ways_of(std::string_view policy, const Pipeline& pipeline, Cut from);
 
-// What the trainer has spent on samples that came in one way; fading.
+// What the trainer has spent on samples that came in one way; fading. The first ones take longer
+// than all others, and tell nothing.
 struct WayWork {
   double bytes = 0, seconds = 0, samples = 0;
+  int first = 0;
 
   void add(double more_bytes, double more_seconds) {
-    if (more_bytes <= 0) return;
+    constexpr int kFirst = 2;
+    if (more_bytes <= 0 || first++ < kFirst) return;
+    first = kFirst;
     constexpr double kFade = 0.99;
     bytes = kFade * bytes + more_bytes;
     seconds = kFade * seconds + more_seconds;
@@ -48,13 +52,15 @@ class Steering {
  public:
   struct Machine {
     std::optional<double> link_bytes_per_s;  // unset: measured
-    double storage_threads = 0, compute_threads = 1;
+    double compute_threads = 1;
     bool receives_beside = false;  // on the cores of the threads that finish samples
   };
   Steering(Ways ways, const Machine& machine);
 
   const Ways& ways() const { return ways_; }
 
+  // That run ops, of all servers together: what is decided next goes by it.
+  void set_storage_threads(double threads) { storage_threads_ = threads; }
   // A sample has come.
   void learn(const wire::pb::Reply& reply);
   // A message has come, so long after the one before it, having waited for the wire.
@@ -63,10 +69,12 @@ class Steering {
   void learn_receiving(double seconds_per_byte) { receiving_s_ = seconds_per_byte; }
   // Of the bytes that came for a sample, those that the trainer has work with.
   double work_bytes(const wire::pb::Reply& reply, std::size_t bytes) const;
-  // REQUIRES: `work` has an entry for each way, or none.
-  void note(const Fetcher::Progress& progress, const std::vector<WayWork>& work = {}) {
+  // REQUIRES: `work` has an entry for each way, or none. `made`: all samples so far, not fading.
+  void note(const Fetcher::Progress& progress, const std::vector<WayWork>& work = {},
+            const WayWork& made = {}) {
     progress_ = progress;
     work_ = work;
+    made_ = made;
   }
 
   // Wanted.price, FetchRequest.worth and .needed_worth for what is asked next.
@@ -76,10 +84,18 @@ class Steering {
   // Seconds between samples, as decided; 0: not known yet.
   double pace_s() const { return pace_s_; }
   const std::string& decision() const { return decision_; }  // in words
+  const std::optional<FetchReport::Decided>& times() const { return times_; }
 
  private:
+  // What is asked of a server at most: it and a trainer that both are always busy wait for each
+  // other in turn.
+  static constexpr double kMostOfServer = 0.85;
+
   void decide();
   void look_back();
+  void look_at_trainer();
+  double waited_for_server() const;
+  void look_at_link();
   void look_at_server();
   std::vector<double> seconds_per_byte() const;
   std::optional<double> link_rate() const;
@@ -91,14 +107,22 @@ class Steering {
   std::deque<std::vector<OffloadOption>> rows_;  // of the last samples
   Fetcher::Progress progress_, before_;          // now, and when it was decided last
   std::vector<WayWork> work_;
-  std::deque<double> consumer_s_;                   // of a sample, as the last decisions saw it
+  WayWork made_, made_before_;
+  std::deque<double> besides_s_;   // of a sample in the trainer, as the last decisions saw it
+  std::deque<double> consumer_s_;  // of a sample, as the last decisions saw it
   double backlogged_bytes_ = 0, backlogged_s_ = 0;  // while answers waited for the wire; fading
+  bool was_backlogged_ = false;                     // since the last decision
+  double link_grown_ = 1;  // what the link is believed to have become faster since then
   std::int64_t learned_ = 0, decided_ = 0, decide_at_ = 0, ran_less_ = 0;
-  double storage_left_ = 1;  // of the server's threads
+  double storage_threads_ = 0;
+  double storage_left_ = kMostOfServer;  // of them
+  // As decided last: nearly as busy as whatever is busiest; the server, and not the network.
+  bool network_is_to_bind_ = false, server_is_to_bind_ = false;
   double price_ = 0, pace_s_ = 0;
   std::vector<double> worth_;  // empty: the same in all ways
   double needed_worth_ = 0, receiving_s_ = 0;
   std::string decision_;
+  std::optional<FetchReport::Decided> times_;
 };
 
 }  // namespace cutwater::remote

@@ -2,6 +2,7 @@
 // For tests: loaders over servers of this process, and what they deliver.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -48,6 +49,21 @@ inline Samples samples_of(const std::vector<Seen>& batches) {
       EXPECT_TRUE(samples.try_emplace({batch.epoch, batch.ids[i]}, std::move(fields)).second)
           << "sample " << batch.ids[i] << " twice in epoch " << batch.epoch;
     }
+  return samples;
+}
+
+// Epochs until it is so; false: it never was, for as long as a test may take.
+template <class So>
+bool epochs_until(Loader& loader, So so) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!so() && std::chrono::steady_clock::now() < until) epochs(loader, 1);
+  return so();
+}
+
+// Of all that came from servers.
+inline std::int64_t samples_in(const FetchReport& report) {
+  std::int64_t samples = 0;
+  for (const FetchReport::Way& way : report.ways) samples += way.samples;
   return samples;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -23,6 +24,12 @@ std::string default_job() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
   return std::string(host.data()) + "-" + std::to_string(getpid());
+}
+
+// Where one of several jobs begins to look: of equal ones, each somewhere else.
+std::uint64_t beginning_of(const std::string& job, std::uint64_t seed) {
+  return std::hash<std::string>{}(job + "\n" + std::to_string(getpid()) + "\n" +
+                                  std::to_string(seed));
 }
 
 // A listing, and, where the cache may hold forms of its earlier state, the state of its files.
@@ -61,13 +68,14 @@ CachedForms::CachedForms(const What& what, const CacheUse& use, FormPlan plan)
   JobOffer offer{use.job.empty() ? default_job() : use.job, data_, what.source->size(), {}};
   for (const Form& form : forms_)
     if (offer.forms.size() < kMostOffered) offer.forms.push_back(form.number);
+  looked_at_ = beginning_of(offer.name, what.seed);
   if (auto seat = cache_->seat(offer)) seat_.emplace(std::move(seat));
-  if (plan_.trials) {
-    choose_again();
-  } else {
+  {
     MutexLock lock(mutex_);
+    trials_ = plan_.trials;
     why_ = plan_.why;
   }
+  if (plan_.trials) choose_again();
 }
 
 CachedForms::Form* CachedForms::add(Cut cut, const Codec& codec) {
@@ -114,10 +122,10 @@ void CachedForms::choose_again() {
   const int jobs = jobs_that_share();
   if (jobs == chosen_for_.load(std::memory_order_relaxed)) return;
   const CacheStats now = cache_->stats();
-  // A cache that knows its jobs makes room for them.
-  const std::size_t taken = seat_ ? 0 : std::min(now.bytes, now.limit);
-  const CutChoice choice = plan_.trials->choose(now.limit - taken, jobs);
+  // A cache that knows its jobs makes room for them; later on, what is there is this one's.
+  const std::size_t taken = seat_ || chosen_ != nullptr ? 0 : std::min(now.bytes, now.limit);
   MutexLock lock(mutex_);
+  const CutChoice choice = trials_->choose(now.limit - taken, jobs);
   Form* const before = chosen_.exchange(at(choice.cut, codec_));
   if (before != chosen_)
     for (Made& made : made_) {
@@ -129,6 +137,19 @@ void CachedForms::choose_again() {
   why_ = choice.why;
 }
 
+// Storage that has become slower or faster makes another form pay: a page cache that has filled up,
+// or other jobs that read. One that is so for a moment only changes nothing.
+void CachedForms::learn_read(double seconds) {
+  constexpr int kReads = 64;
+  if (!plan_.trials) return;
+  MutexLock lock(mutex_);
+  reads_ = trials_->outdated(seconds) ? reads_ + 1 : 0;
+  if (reads_ < kReads) return;
+  trials_ = plan_.trials->with_reads(seconds);
+  reads_ = 0;
+  chosen_for_ = 0;  // so that it is chosen again
+}
+
 std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, KeeperWork& work) {
   const Timed timed(work.cache_ns);
   // A fresh form is the first of all.
@@ -137,7 +158,8 @@ std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, Keeper
   keys.reserve(forms_.size());
   for (const Form& form : forms_) keys.push_back(key(form, turn));
   for (std::size_t next = first; next < keys.size(); ++next) {
-    const auto [value, place] = cache_->get_first(std::span(keys).subspan(next));
+    const auto [value, place, damaged] = cache_->get_first(std::span(keys).subspan(next));
+    damaged_.fetch_add(damaged, std::memory_order_relaxed);
     if (!value) return std::nullopt;
     next += place;
     try {
@@ -174,6 +196,30 @@ bool CachedForms::has_room(const Form& form, Turn turn) const {
     density = 0;
   }
   return cache_->has_room(key(form, turn), static_cast<std::size_t>(bytes), density * bytes);
+}
+
+// Only free room counts: what is worth nothing drives nothing out but what nobody can use any more.
+std::optional<SampleId> CachedForms::lacks() {
+  constexpr std::uint64_t kLook = 256;
+  const auto size = static_cast<std::uint64_t>(what_.source->size());
+  for (std::uint64_t look = 0; look < std::min(kLook, size); ++look) {
+    const std::uint64_t place = looked_at_.fetch_add(1, std::memory_order_relaxed);
+    const auto id = static_cast<SampleId>(place % size);
+    const Form* const form = stable_form(id);
+    if (form == nullptr) continue;
+    const CacheKey key = this->key(*form, {id, 0});
+    const double bytes = made_[static_cast<std::size_t>(id)].bytes.load(std::memory_order_relaxed);
+    const std::int64_t offered = form->offered.load(std::memory_order_relaxed);
+    if (offered == 0) return std::nullopt;  // nobody knows how large such samples are
+    const double usual = static_cast<double>(form->offered_bytes.load(std::memory_order_relaxed)) /
+                         static_cast<double>(offered);
+    if (!cache_->has_room(key, static_cast<std::size_t>(bytes > 0 ? bytes : usual), 0)) continue;
+    const bool there = std::ranges::any_of(forms_, [&](const Form& other) {
+      return !other.fresh && cache_->has(this->key(other, {id, 0}));
+    });
+    if (!there) return id;
+  }
+  return std::nullopt;
 }
 
 // What was found in an earlier form than somebody asked for is kept in that, too. Where the form
@@ -230,6 +276,7 @@ void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds
     refused_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
+  ++work.kept;
   form->kept_bytes.fetch_add(size, std::memory_order_relaxed);
   form->kept.fetch_add(1, std::memory_order_relaxed);
 } catch (...) {  // out of memory, or a back end's trouble: the sample is there all the same
@@ -240,6 +287,15 @@ std::string CachedForms::name_of(const Form& form) const {
   std::string name = what_.pipeline.cut_name(form.cut);
   if (form.codec != Codec{}) name += ":" + to_string(form.codec);
   return form.fresh ? name + " (fresh)" : name;
+}
+
+std::string CachedForms::damage() const {
+  const std::int64_t damaged = damaged_.load(std::memory_order_relaxed);
+  if (damaged == 0) return {};
+  return "the cache gave other bytes than were kept in it, " + std::to_string(damaged) +
+         (damaged == 1 ? " time" : " times") +
+         "; those samples were made anew from their source. This points to faulty memory, a faulty "
+         "network or somebody else who writes there";
 }
 
 CacheReport CachedForms::report(const KeeperWork& work, std::int64_t misses) const {
@@ -266,7 +322,7 @@ CacheReport CachedForms::report(const KeeperWork& work, std::int64_t misses) con
   report.evicted = all.evicted;
   report.codec = to_string(codec_);
   report.jobs = jobs();
-  report.trouble = cache_->trouble();
+  report.trouble = trouble();
   MutexLock lock(mutex_);
   report.why = why_;
   return report;

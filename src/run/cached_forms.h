@@ -30,12 +30,20 @@ class CachedForms final : public FormKeeper {
   std::optional<Cut> wants(Turn turn, Cut from, From made_from) override;
   void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override;
 
+  void learn_read(double seconds) override;
+
+  bool refills() const override { return cache_->can_be_searched(); }
+  std::optional<SampleId> lacks() override;
+
   CacheSeat* seat() { return seat_ ? &*seat_ : nullptr; }  // null: the cache knows no jobs
   // The job is over; what its threads still do counts no more.
   void leave() {
     if (seat_) seat_->leave();
   }
+  // What is wrong with the cache just now, in words; empty: nothing.
   std::string trouble() const { return cache_->trouble(); }
+  // What was wrong in it so far: values that were not as they were kept. Empty: nothing.
+  std::string damage() const;
 
   // `work` and `misses` are the engine's, which knows what became of them.
   CacheReport report(const KeeperWork& work, std::int64_t misses) const;
@@ -69,7 +77,8 @@ class CachedForms final : public FormKeeper {
   bool has_room(const Form& form, Turn turn) const;
   // Of the seconds until a form is there, those that a hit saves.
   double saved_share(const Form& form) const {
-    return plan_.trials ? plan_.trials->saved_share(form.cut) : 1;
+    MutexLock lock(mutex_);
+    return trials_ ? trials_->saved_share(form.cut) : 1;
   }
   double saved_seconds(Form& form, double seconds, double bytes) const;
   std::string name_of(const Form& form) const;
@@ -85,7 +94,7 @@ class CachedForms final : public FormKeeper {
   Form* fresh_ = nullptr;      // past the frontier
   std::optional<LeavingSeat> seat_;
 
-  // One form for all samples, chosen for so many jobs.
+  // One form for all samples, chosen for so many jobs, and by these trials.
   std::atomic<Form*> chosen_{nullptr};
   std::atomic<int> chosen_for_{0};
   // Each sample in its stable form, as when it was last made; zeros: it never was, or in another
@@ -97,8 +106,12 @@ class CachedForms final : public FormKeeper {
   std::vector<Made> made_;
   mutable Mutex mutex_;
   std::string why_ CUTWATER_GUARDED_BY(mutex_);
+  std::optional<CutTrials> trials_
+      CUTWATER_GUARDED_BY(mutex_);             // the plan's, with reads as of late
+  int reads_ CUTWATER_GUARDED_BY(mutex_) = 0;  // since they were outdated
 
   std::atomic<std::int64_t> damaged_{0}, refused_{0};
+  std::atomic<std::uint64_t> looked_at_{0};  // by lacks(); it does not begin at 0
 };
 
 }  // namespace cutwater

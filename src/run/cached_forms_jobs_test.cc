@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "run/cached_forms.h"
+#include "run/executor.h"
 #include "run/test_loader.h"
 
 namespace cutwater {
@@ -54,6 +55,7 @@ class ToldCache final : public Cache {
       : inner_(memory_cache(bytes)), shared_(is_shared) {}
 
   CacheValue get(const CacheKey& key) override { return inner_->get(key); }
+  bool has(const CacheKey& key) override { return inner_->has(key); }
   bool has_room(const CacheKey& key, std::size_t bytes, double seconds) const override {
     return inner_->has_room(key, bytes, seconds);
   }
@@ -339,6 +341,65 @@ TEST(CachedCut, IsALaterOneForManyJobs) {
   EXPECT_EQ(Loader(what, with(cache)).stats().cache->cut, "source");
   cache->others.alike = 63;
   EXPECT_EQ(Loader(what, with(cache)).stats().cache->cut, "pixels");
+}
+
+// Files are worth keeping where they come slowly, pixels where they do not.
+TEST(CachedCut, IsChosenAgainWhenReadsTakeAnotherTime) {
+  What what = what_of("pixels(200, 300) | jitter");
+  what.source = std::make_shared<DearSource>(1'000'000, 10);
+  const auto cache = std::make_shared<ToldCache>();
+  cache->limit = std::size_t{90} << 30;  // for all as stored, half as pixels
+  const std::vector<double> numbers = {0, 16, 1e-6, 200, 1e-6, 2e-4, 180'000, 2.1e-4, 1e-5};
+  FormPlan plan;
+  plan.trials = CutTrials::from_numbers(what, numbers);
+  CacheUse use;
+  use.cache = cache;
+  CachedForms forms(what, use, plan);
+  const auto cut = [&] {
+    (void)forms.wants({0, 0}, 0, From::kSource);
+    return forms.report({}, 0).cut;
+  };
+  EXPECT_EQ(cut(), "pixels");
+  const auto reads = [&](int count, double seconds) {
+    for (int i = 0; i < count; ++i) forms.learn_read(seconds);
+  };
+  reads(1000, 0.9e-4);
+  EXPECT_EQ(cut(), "pixels") << "not by half as much again";
+  reads(50, 1e-2);
+  reads(1, 1e-6);
+  reads(50, 1e-2);
+  EXPECT_EQ(cut(), "pixels") << "for a moment";
+  reads(50, 1e-2);
+  EXPECT_EQ(cut(), "source");
+  EXPECT_THAT(forms.report({}, 0).why, HasSubstr("of 10.200 ms per sample"));
+  reads(100, 1e-6);
+  EXPECT_EQ(cut(), "pixels");
+}
+
+struct TimedReads final : FormKeeper {
+  std::optional<Kept> find(Turn, const ReadContext&, KeeperWork&) override { return {}; }
+  std::optional<Cut> wants(Turn, Cut, From) override { return {}; }
+  void keep(const Sample&, std::uint32_t, double, KeeperWork&) override {}
+  void learn_read(double seconds) override { reads += seconds > 0 ? 1 : 0; }
+  std::atomic<int> reads = 0;
+};
+
+TEST(CachedCut, TheEngineTellsWhatReadsTake) {
+  TimedReads one, other;
+  TwoKeepers both(one, other);
+  ExecutorOptions options;
+  options.threads = 2;
+  options.memory_limit = kPlenty;
+  options.keeper = &both;
+  const What what = what_of();
+  {
+    Executor executor(what, options);
+    executor.restart({});
+    while (executor.next()) {
+    }
+  }
+  EXPECT_GE(one.reads, kSamples);
+  EXPECT_EQ(one.reads, other.reads);
 }
 
 // Who chooses by the same figures chooses the same.

@@ -243,6 +243,7 @@ class BrokenCache final : public Cache {
     std::ranges::fill(spoiled->span().subspan(256), std::uint8_t{0});  // the pixels
     return {spoiled->view(), spoiled};
   }
+  bool has(const CacheKey&) override { return false; }
   bool has_room(const CacheKey&, std::size_t, double) const override { return true; }
   void drop(const CacheKey& key) override { inner_->drop(key); }
   std::unique_ptr<CacheSeat> seat(const JobOffer& offer) override { return inner_->seat(offer); }
@@ -251,6 +252,7 @@ class BrokenCache final : public Cache {
     return inner_->put(key, size, seconds, fill);
   }
   bool shared() const override { return false; }
+  bool can_be_searched() const override { return false; }
   CacheStats stats() const override { return inner_->stats(); }
 
  private:
@@ -263,10 +265,16 @@ TEST(CachedForms, WhatIsDamagedIsMadeAgainAndSaid) {
   HowFast how = cached(kPlenty, "window", "zstd:1");
   how.cache.cache = std::make_shared<BrokenCache>(true);
   Loader loader(what, how);
+  EXPECT_EQ(loader.cache_damage(), "");
   EXPECT_EQ(test::epochs(loader, 3), stream(what));
   const LoaderStats stats = loader.stats();
   EXPECT_EQ(stats.cache->hits, 0);
   EXPECT_GE(stats.cache->damaged, 2 * kSamples);
+  EXPECT_EQ(stats.cache->trouble, "") << "it works, and is used";
+  EXPECT_EQ(loader.cache_trouble(), "");
+  EXPECT_THAT(loader.cache_damage(),
+              testing::AllOf(HasSubstr("gave other bytes than were kept in it"),
+                             HasSubstr(" times; those samples were made anew")));
   EXPECT_EQ(stats.bytes_read, static_cast<std::uint64_t>(4 * stats.reads));
 }
 
@@ -285,6 +293,7 @@ TEST(CachedForms, ACacheThatCannotKeepEndsNothing) {
 class FullCache final : public Cache {
  public:
   CacheValue get(const CacheKey&) override { return {}; }
+  bool has(const CacheKey&) override { return false; }
   bool has_room(const CacheKey&, std::size_t, double seconds) const override { return seconds > 0; }
   void drop(const CacheKey&) override {}
   std::unique_ptr<CacheSeat> seat(const JobOffer&) override { return nullptr; }
@@ -333,6 +342,27 @@ TEST(CachedCut, BadSamplesDoNotCount) {
   all.erase(all.begin(), std::next(all.begin(), 30));
   EXPECT_THAT(CutTrials("cache", what_of(source(all)), {}, 5e9, true).choose(kPlenty).why,
               HasSubstr("chosen on"));
+}
+
+// Equal jobs with equal seeds do not make the same samples at the same time.
+TEST(CachedForms, EachJobBeginsElsewhereToLookForWhatIsLacking) {
+  const What what = what_of(std::make_shared<MemorySource>(100'000));
+  const auto pool = BufferPool::create(kPlenty);
+  const Sample sample = what.source->read(0, {*pool}).value();
+  std::set<SampleId> begin_at;
+  for (const char* job : {"one", "two", "three", "four"}) {
+    CacheUse use;
+    use.cache = memory_cache(kPlenty);
+    use.job = job;
+    CachedForms forms(what, use, one_form({0, "given"}, Codec{}));
+    EXPECT_FALSE(forms.lacks()) << "nobody knows how large samples are";
+    KeeperWork work;
+    forms.keep(sample, 0, 1, work);
+    const std::optional<SampleId> id = forms.lacks();
+    ASSERT_TRUE(id);
+    begin_at.insert(*id);
+  }
+  EXPECT_GT(begin_at.size(), 1U);
 }
 
 }  // namespace

@@ -212,6 +212,19 @@ double CutTrials::saved_share(Cut cut) const {
   return std::clamp((miss_seconds() - finish) / std::max(made, 1e-9), 0.01, 1.0);
 }
 
+bool CutTrials::outdated(double read_seconds) const {
+  constexpr double kBand = 1.5;
+  if (tried_ == 0) return false;
+  const double ratio = (read_seconds + cuts_[0].finish_seconds) / std::max(miss_seconds(), 1e-9);
+  return ratio > kBand || ratio < 1 / kBand;
+}
+
+CutTrials CutTrials::with_reads(double read_seconds) const {
+  CutTrials trials = *this;
+  trials.read_seconds_ = read_seconds;
+  return trials;
+}
+
 std::vector<double> CutTrials::numbers() const {
   std::vector<double> numbers = {static_cast<double>(first_), static_cast<double>(tried_),
                                  read_seconds_};

@@ -38,6 +38,12 @@ class CutTrials {
   // which may be more than to make it in one go; past the frontier, a hit saves nearly all.
   double saved_share(Cut cut) const;
 
+  // Whether a sample takes clearly more or less time than in these trials if reads take so long:
+  // what was chosen may then be wrong.
+  bool outdated(double read_seconds) const;
+  // The same trials, had reads taken so long.
+  CutTrials with_reads(double read_seconds) const;
+
   // As bytes, for other jobs: who chooses by the same figures chooses the same.
   std::vector<double> numbers() const;
   // Nothing: these are no trials of such a data set and pipeline.

@@ -38,6 +38,7 @@ Executor::~Executor() {
   close();
   for (std::thread& thread : threads_) thread.join();
   if (reaper_.joinable()) reaper_.join();
+  if (refiller_.joinable()) refiller_.join();
 }
 
 void Executor::close() {
@@ -53,6 +54,7 @@ void Executor::close() {
   pool_->give_up_idle();
   room_.notify_all();
   output_.notify_all();
+  spare_.notify_all();
 }
 
 std::shared_ptr<EpochRun> Executor::make_run(const EpochStart& start) const {
@@ -74,6 +76,7 @@ void Executor::restart(const EpochStart& start) {
   note_batch_bytes();
   room_.notify_all();
   if (process_ != 0) return;
+  first_epoch_ = start.epoch;
   process_ = getpid();
   started_ = Clock::now();
   try {
@@ -85,6 +88,7 @@ void Executor::restart(const EpochStart& start) {
                                std::to_string(options_.threads) +
                                " threads: " + std::string(error.what()) + "; lower num_workers");
   }
+  start_refilling();
 }
 
 bool Executor::closed() const {
@@ -148,7 +152,9 @@ std::optional<Executor::Task> Executor::take(Worker& worker) {
     const auto start = Clock::now();
     std::uint64_t& waited =
         reads_out() > 0 ? worker.work.read.nanoseconds : worker.work.worker_wait_ns;
+    if (++resting_ == options_.threads) spare_.notify_one();
     room_.wait(mutex_);
+    --resting_;
     waited += nanoseconds_since(start);
     worker.work.move_to(work_);
   }

@@ -12,7 +12,7 @@
 //
 // executor.cc: threads, tickets, the consumer's side. executor_reads.cc: reads in flight.
 // executor_fetch.cc: samples that somebody else brings. executor_make.cc: one sample, from its
-// bytes to its slot.
+// bytes to its slot. executor_refill.cc: samples for the cache, in spare time.
 #pragma once
 
 #include <array>
@@ -72,6 +72,7 @@ struct Work {
   std::uint64_t reads_queued = 0;         // that went through the ring
   std::array<std::int64_t, 3> made = {};  // samples, by From
   KeeperWork keeper;
+  std::int64_t made_ahead = 0;               // samples, for the keeper, in spare time
   std::map<Route, std::vector<OpTime>> ops;  // of each route, indexed by a group's first step
   std::uint64_t worker_wait_ns = 0, consumer_wait_ns = 0;
   std::map<SampleId, Failure> skipped, substituted;  // bad in every epoch: listed once
@@ -129,9 +130,10 @@ class Executor {
     ~GateHold() { give_back(); }
 
     void has_read(std::size_t bytes) { read_bytes_ += bytes; }
+    void has_entered(std::size_t bytes) { inside_bytes_ += bytes; }
     void enter(std::size_t bytes) {
       gate_->enter(bytes);
-      inside_bytes_ += bytes;
+      has_entered(bytes);
     }
     // What was read and worked with makes way for a result of so many bytes, which is then as if
     // it had been read: whoever holds it may wait to enter again.
@@ -227,6 +229,16 @@ class Executor {
     return static_cast<int>(in_flight_.size() + arrived_.size());
   }
 
+  bool time_to_spare() const CUTWATER_REQUIRES(mutex_);
+  void start_refilling();
+  void refill_loop();
+  enum class Ahead : std::uint8_t { kKept, kNoTime, kNothing };
+  Ahead make_what_is_lacking(std::uint32_t epoch);
+  Ahead make_ahead(SampleId id, std::uint32_t epoch);
+  bool is_known_bad(SampleId id) const;
+  bool still_has_time() const;
+  double note_read_ahead(Work& work);
+
   std::optional<Kept> look_up(Task& task, Work& work);
   std::function<void(std::size_t)> room_for_read(Task& task, std::uint64_t* read_bytes);
   void make_kept(Task& task, Kept kept, Work& work);
@@ -256,7 +268,7 @@ class Executor {
   MemoryGate gate_;
 
   mutable Mutex mutex_;
-  Condition room_, output_;
+  Condition room_, output_, spare_;
   std::deque<std::shared_ptr<EpochRun>> runs_ CUTWATER_GUARDED_BY(mutex_);
   std::uint64_t issued_ CUTWATER_GUARDED_BY(mutex_) = 0;   // tickets, of all runs
   std::list<Task> put_aside_ CUTWATER_GUARDED_BY(mutex_);  // that another job makes; by back_at
@@ -266,6 +278,9 @@ class Executor {
   Work work_ CUTWATER_GUARDED_BY(mutex_);
   ReadTimes read_times_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
+  int resting_ CUTWATER_GUARDED_BY(mutex_) = 0;  // threads that wait for room
+  std::uint32_t first_epoch_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  std::thread refiller_;
 
   // Whether reads of a file system that cannot say if they would wait are slow: now and then a
   // thread does one itself and looks at the clock.

@@ -69,8 +69,10 @@ Result<Sample> Executor::take_fetched(Task& task, Work& work) {
 // How the job goes: what is decided at the other end depends on it.
 void Executor::tell_fetcher() {
   if (!fetcher_) return;
-  fetcher_->note({1e-9 * static_cast<double>(nanoseconds_since(started_)),
-                  1e-9 * static_cast<double>(work_.consumer_wait_ns), handed_out_});
+  const double elapsed = 1e-9 * static_cast<double>(nanoseconds_since(started_));
+  const double waited = 1e-9 * static_cast<double>(work_.worker_wait_ns + work_.read.nanoseconds);
+  fetcher_->note({elapsed, 1e-9 * static_cast<double>(work_.consumer_wait_ns), handed_out_,
+                  std::max(options_.threads * elapsed - waited, 0.0)});
 }
 
 std::optional<FetchReport> Executor::fetched() const {

@@ -51,6 +51,7 @@ void Work::move_to(Work& sum) {
   for (std::size_t from = 0; from < made.size(); ++from)
     sum.made[from] += std::exchange(made[from], 0);
   keeper.move_to(sum.keeper);
+  sum.made_ahead += std::exchange(made_ahead, 0);
   sum.worker_wait_ns += std::exchange(worker_wait_ns, 0);
   const auto move_time = [](OpTime& from, OpTime& to) {
     to.nanoseconds += std::exchange(from.nanoseconds, 0);
@@ -95,9 +96,12 @@ void Executor::make_read(Task& task, Work& work, Clock::time_point start) {
   const std::uint64_t spent = nanoseconds_since(start);
   if (options_.keeper != nullptr) {
     const auto bytes = static_cast<double>(work.bytes_read - read_before);
-    MutexLock lock(mutex_);
-    read_times_.learn(bytes, task.stored_seconds + 1e-9 * static_cast<double>(spent));
-    task.read_seconds = read_times_.usual(bytes);
+    {
+      MutexLock lock(mutex_);
+      read_times_.learn(bytes, task.stored_seconds + 1e-9 * static_cast<double>(spent));
+      task.read_seconds = read_times_.usual(bytes);
+    }
+    if (!fetched) options_.keeper->learn_read(task.read_seconds);
   }
   work.read.nanoseconds += spent;
   ++work.read.calls;

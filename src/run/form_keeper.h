@@ -30,6 +30,7 @@ struct KeeperWork {
   std::uint64_t stored_bytes = 0;  // read from what was put aside, or from the store
   std::uint64_t stored_ns = 0;     // reading them
   std::vector<std::int64_t> hits;  // in memory, by the keeper's forms
+  std::int64_t kept = 0;           // samples, in memory
 
   void move_to(KeeperWork& sum);  // and starts anew
 };
@@ -39,6 +40,7 @@ inline void KeeperWork::move_to(KeeperWork& sum) {
   sum.spool_ns += std::exchange(spool_ns, 0);
   sum.stored_bytes += std::exchange(stored_bytes, 0);
   sum.stored_ns += std::exchange(stored_ns, 0);
+  sum.kept += std::exchange(kept, 0);
   sum.hits.resize(std::max(sum.hits.size(), hits.size()));
   for (std::size_t form = 0; form < hits.size(); ++form)
     sum.hits[form] += std::exchange(hits[form], 0);
@@ -84,6 +86,15 @@ class FormKeeper {
   // kept is the keeper's matter, and so is whatever goes wrong: it does not throw.
   virtual void keep(const Sample& sample, std::uint32_t epoch, double seconds,
                     KeeperWork& work) = 0;
+
+  // What a sample that had to be read usually takes of storage's time, by those of late.
+  virtual void learn_read(double /*seconds*/) {}
+
+  // Whether it may lack samples that it would take in spare time.
+  virtual bool refills() const { return false; }
+  // One that it lacks and has room for, so that nothing else makes way: each call looks at some of
+  // the others; nothing: none of those.
+  virtual std::optional<SampleId> lacks() { return std::nullopt; }
 };
 
 // Two keepers, the faster one first.
@@ -106,6 +117,15 @@ class TwoKeepers final : public FormKeeper {
     for (FormKeeper* keeper : {&first_, &second_})
       if (keeper->wants({sample.id, epoch}, sample.cut, From::kSource) == sample.cut)
         keeper->keep(sample, epoch, seconds, work);
+  }
+  void learn_read(double seconds) override {
+    first_.learn_read(seconds);
+    second_.learn_read(seconds);
+  }
+  bool refills() const override { return first_.refills() || second_.refills(); }
+  std::optional<SampleId> lacks() override {
+    const std::optional<SampleId> id = first_.lacks();
+    return id ? id : second_.lacks();
   }
 
  private:

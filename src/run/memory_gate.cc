@@ -47,6 +47,15 @@ void MemoryGate::enter(std::size_t bytes) {
   inside_bytes_ += bytes;
 }
 
+bool MemoryGate::try_enter(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  const std::size_t work_bytes = read_bytes_ + inside_bytes_ + bytes;
+  if (closed_ || work_bytes > limit_bytes_ / 4 || work_bytes + batch_bytes_ > limit_bytes_)
+    return false;
+  inside_bytes_ += bytes;
+  return true;
+}
+
 void MemoryGate::leave(std::size_t bytes) {
   if (bytes == 0) return;
   MutexLock lock(mutex_);

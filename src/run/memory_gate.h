@@ -24,6 +24,9 @@ class MemoryGate {
   // never be enough, Error(kCancelled) after close().
   void enter(std::size_t bytes);
   void leave(std::size_t bytes);
+  // For work that nobody waits for: false if it would wait, or take more than a quarter of the
+  // limit together with what is there.
+  bool try_enter(std::size_t bytes);
   // Memory held by open batches: counts against the limit, but never waits here.
   void set_batch_bytes(std::size_t bytes);
   void close();

@@ -44,6 +44,22 @@ TEST(MemoryGate, RefusesWhatCanNeverFit) {
   gate.enter(100);
 }
 
+TEST(MemoryGate, WhatNobodyWaitsForTakesAQuarterAtMost) {
+  MemoryGate gate(100);
+  EXPECT_FALSE(gate.try_enter(26));
+  EXPECT_TRUE(gate.try_enter(20));
+  EXPECT_FALSE(gate.try_enter(6));
+  gate.leave(20);
+  gate.force_read(20);
+  EXPECT_FALSE(gate.try_enter(6));
+  gate.end_read(20);
+  gate.set_batch_bytes(90);
+  EXPECT_FALSE(gate.try_enter(11));
+  EXPECT_TRUE(gate.try_enter(10));
+  gate.close();
+  EXPECT_FALSE(gate.try_enter(0));
+}
+
 // The sum that the threads keep themselves is never more than what the gate let in.
 TEST(MemoryGate, NeverLetsInMoreThanTheLimit) {
   constexpr std::int64_t kLimit = 100;

@@ -44,7 +44,7 @@ std::vector<Way> ways_of(const pb::Begin& begin, const Pipeline& pipeline, Cut f
 }  // namespace
 
 DataSets::DataSets(std::vector<ServedData> data, const OpTable& ops, int makers)
-    : ops_(ops), makers_(makers) {
+    : ops_(ops), threads_(std::min(makers, usable_cores())) {
   for (ServedData& one : data) {
     Set set{std::move(one), {}, nullptr, nullptr};
     set.stamp = set.data.source->stamp();
@@ -79,7 +79,6 @@ pb::DataSet DataSets::describe(const pb::DescribeRequest& request) const {
   about.set_cut(source.cut());
   about.set_fingerprint(source.fingerprint());
   about.set_pipeline(source.pipeline());
-  about.set_threads(std::min(makers_, usable_cores()));  // more do not work at once
   about.set_version(wire::kVersion);
   return about;
 }
@@ -100,18 +99,28 @@ pb::Listing DataSets::list(const pb::ListRequest& request) const {
   return listing;
 }
 
-std::shared_ptr<const Stream> DataSets::plain(const std::string& name) const {
-  return named(name).plain;
-}
-
-std::shared_ptr<const Stream> DataSets::stream(const pb::Begin& begin) {
-  const Set& set = named(begin.name());
-  const std::shared_ptr<const Source>& source = set.data.source;
-  if (begin.identity() != source->identity())
+template <class Request>
+const DataSets::Set& DataSets::meant(const Request& request) const {
+  if (request.version() != wire::kVersion)
+    refuse(Code::kInvalidArgument, std::string("this server speaks version '") + wire::kVersion +
+                                       "' of the protocol, the trainer '" + request.version() +
+                                       "'; install the same version of cutwater on both machines");
+  const Set& set = named(request.name());
+  if (request.identity() != set.data.source->identity())
     refuse(Code::kStale,
            "the data set '" + set.data.name +
                "' is not the one that the trainer was told of: files were added or taken away; "
                "open it again");
+  return set;
+}
+
+std::shared_ptr<const Stream> DataSets::plain(const pb::ReadRequest& request) const {
+  return meant(request).plain;
+}
+
+std::shared_ptr<const Stream> DataSets::stream(const pb::Begin& begin) {
+  const Set& set = meant(begin);
+  const std::shared_ptr<const Source>& source = set.data.source;
   if (begin.pipeline().size() > kMostPipelineText)
     refuse(Code::kInvalidArgument, "a pipeline of " + std::to_string(begin.pipeline().size()) +
                                        " bytes of text is more than a server reads");

@@ -27,8 +27,10 @@ class DataSets {
   wire::pb::DataSet describe(const wire::pb::DescribeRequest& request) const;
   wire::pb::Listing list(const wire::pb::ListRequest& request) const;
   // Samples as they are stored, one way.
-  std::shared_ptr<const Stream> plain(const std::string& name) const;
+  std::shared_ptr<const Stream> plain(const wire::pb::ReadRequest& request) const;
   std::shared_ptr<const Stream> stream(const wire::pb::Begin& begin);
+  // That run ops: of the makers, those that can work at once.
+  int threads() const { return threads_; }
   // Throws unless there is such a sample.
   static void check_id(const Stream& stream, std::int64_t id);
 
@@ -40,10 +42,13 @@ class DataSets {
     std::shared_ptr<HintBook> hints;
   };
   const Set& named(const std::string& name) const;
+  // The set that a trainer means, which speaks as this server does and was told of these samples.
+  template <class Request>
+  const Set& meant(const Request& request) const;
 
   std::vector<Set> sets_;
   const OpTable& ops_;
-  const int makers_;
+  const int threads_;
   Mutex mutex_;
   // What was learned of ways, by data set, pipeline and ways; a bounded number of them.
   std::map<std::string, std::shared_ptr<WayBook>> books_ CUTWATER_GUARDED_BY(mutex_);

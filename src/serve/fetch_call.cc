@@ -20,8 +20,9 @@ float as_float(double value) { return static_cast<float>(value); }
 
 }  // namespace
 
-// An answer as it goes out; `queued_s` is how long it has waited for that.
-static pb::Reply message_of(const Answer& answer, double queued_s) {
+// An answer as it goes out; `queued_s` is how long it has waited for that, `threads` those of the
+// server.
+static pb::Reply message_of(const Answer& answer, double queued_s, int threads) {
   pb::Reply reply;
   reply.set_token(answer.token);
   reply.set_way(static_cast<std::uint32_t>(answer.way));
@@ -34,6 +35,7 @@ static pb::Reply message_of(const Answer& answer, double queued_s) {
   reply.set_queued_s(as_float(queued_s));
   reply.set_ran_less(answer.ran_less);
   reply.set_path(answer.path);
+  reply.set_threads(static_cast<std::uint32_t>(threads));
   if (!answer.form) *reply.mutable_failure() = wire::to_message(answer.form.failure());
   return reply;
 }
@@ -42,8 +44,9 @@ FetchCall::FetchCall(Service& service, grpc::GenericCallbackServerContext& conte
     : service_(service),
       context_(context),
       most_in_message_(static_cast<std::size_t>(kLeastMessage)),
-      client_(service.shop_, [this](std::vector<Answer> answers) { deliver(std::move(answers)); }) {
-}
+      client_(
+          service.shop_, [this](std::vector<Answer> answers) { deliver(std::move(answers)); },
+          host_of(context)) {}
 
 void FetchCall::start() {
   MutexLock lock(mutex_);
@@ -135,7 +138,7 @@ void FetchCall::write_next() {
     const std::size_t bytes = next.answer.form ? next.answer.form.value().size() : 0;
     if (!group.empty() && group.bytes() + bytes > most_in_message_) break;
     const std::chrono::duration<double> queued = since_ - next.since;
-    pb::Reply reply = message_of(next.answer, queued.count());
+    pb::Reply reply = message_of(next.answer, queued.count(), service_.data_.threads());
     group.add(reply, next.answer.form ? std::move(next.answer.form).value() : SharedBytes());
     writing_bytes_ += bytes;
     ++writing_answers_;
@@ -217,6 +220,7 @@ void FetchCall::OnCancel() {
 
 void FetchCall::OnDone() {
   client_.leave();
+  service_.give_place();
   service_.leave(this);  // destroys this
 }
 

@@ -53,9 +53,13 @@ class WorkshopMetrics final : public prometheus::Collectable {
         count("cutwater_op_seconds_total", "CPU seconds that ops took.", stats.maker_seconds),
         count("cutwater_read_seconds_total", "CPU seconds that reading took.",
               stats.reader_seconds),
+        count("cutwater_cache_hits_total", "Samples made of what the cache had.", stats.cache_hits),
+        count("cutwater_cache_misses_total", "Samples that the cache could have had.",
+              stats.cache_misses),
+        gauge("cutwater_cache_bytes", "What the cache holds.", stats.cache_bytes),
         gauge("cutwater_clients", "Trainers that are connected.", stats.clients),
         gauge("cutwater_orders_waiting", "Samples ordered and not begun.", stats.waiting),
-        gauge("cutwater_held_bytes", "Made and not yet sent.", stats.bytes_held)};
+        gauge("cutwater_held_bytes", "Read or made, and not yet sent.", stats.bytes_held)};
   }
 
  private:

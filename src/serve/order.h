@@ -23,7 +23,7 @@ struct Stream {
   Pipeline pipeline;
   std::uint64_t seed = 0;
   std::shared_ptr<WayBook> book = nullptr;  // its first way is "as stored"
-  bool always = false;                      // the last way, whatever it weighs
+  bool always = false;                      // the last way, whatever it weighs, if nobody waits
   std::uint64_t data = 0;                   // CacheKey::data
   // What ops have learned of the data set's samples, whoever asked for them; null: nothing is.
   std::shared_ptr<HintBook> hints = nullptr;
@@ -40,6 +40,9 @@ struct Order {
   Worth worth = nullptr;
 };
 
+// Whether an answer was made of what the server's cache had. A miss: it could have been.
+enum class CacheUse : std::uint8_t { kNone, kHit, kMiss };
+
 struct Answer {
   std::uint64_t token = 0;
   std::size_t way = 0;
@@ -47,6 +50,7 @@ struct Answer {
   std::vector<Offer> offers;             // as estimated; empty: there was nothing to choose
   std::string path = {};                 // of the sample, for people
   bool ran_less = false;                 // than the trainer asked for
+  CacheUse cache = CacheUse::kNone;
   Result<SharedBytes> form = Failure{};
 };
 

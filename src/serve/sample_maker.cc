@@ -18,24 +18,40 @@ double bytes_of(const Sample& sample) {
   return bytes;
 }
 
-CacheKey key_of(const Draft& draft, const Way& way) {
-  const Stream& stream = *draft.order.stream;
-  return {stream.data, form_number(stream.pipeline.fingerprint(way.cut), way.codec), draft.order.id,
-          0};
-}
+// What a form costs that only has to be copied: to find it, and for each byte.
+constexpr double kFindSeconds = 5e-6, kCopySecondsPerByte = 2e-10;
 
-// With whether ops know the sample by now: others may have asked for it since it was begun.
-Facts facts_now(const Draft& draft) {
-  const Stream& stream = *draft.order.stream;
-  Facts facts = draft.facts;
-  facts.learned = stream.hints && stream.hints->knows(draft.order.id);
-  return facts;
+CacheKey key_of(const Draft& draft, std::uint64_t form) {
+  return {draft.order.stream->data, form, draft.order.id, 0};
 }
 
 }  // namespace
 
 SampleMaker::SampleMaker(MakerOptions options)
     : options_(std::move(options)), pool_(BufferPool::create(options_.pool_bytes)) {}
+
+// With what is there of the sample by now: others may have asked for it since it was begun.
+Facts SampleMaker::facts_now(const Draft& draft) const {
+  const Stream& stream = *draft.order.stream;
+  Facts facts = draft.facts;
+  facts.learned = stream.hints && stream.hints->knows(draft.order.id);
+  const auto& frontier = stream.book->frontier_form();
+  facts.kept = frontier && can_look() && options_.cache->has(key_of(draft, *frontier));
+  return facts;
+}
+
+// What the cache has costs a copy and weighs what it weighs. Only where looking takes no trip.
+void SampleMaker::offer_kept(Draft& draft) const {
+  if (!can_look()) return;
+  for (std::size_t way = 1; way < draft.offers.size(); ++way) {
+    const auto& form = draft.order.stream->book->form(way);
+    if (!form || !options_.cache->has(key_of(draft, *form))) continue;
+    if (const CacheValue value = options_.cache->get(key_of(draft, *form))) {
+      const auto bytes = static_cast<double>(value.bytes().size());
+      draft.offers[way] = {bytes, kFindSeconds + kCopySecondsPerByte * bytes};
+    }
+  }
+}
 
 Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
   Draft draft;
@@ -64,6 +80,7 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
     draft.facts.excerpt_share = stream.pipeline.excerpt_share(*draft.stored, draft.draws);
   draft.facts = facts_now(draft);
   stream.book->estimate(draft.facts, draft.offers);
+  offer_kept(draft);
   draft.facts.needed_bytes = draft.facts.stored_bytes;
   for (std::size_t way = 0; way < ways.size(); ++way)
     if (ways[way].excerpt)
@@ -91,16 +108,24 @@ Answer SampleMaker::finish(const Draft& draft) const {
     if (draft.way > 0) {
       const double start = thread_seconds();
       const Way& way = stream.book->ways()[draft.way];
-      form = cached(draft, way);
-      if (!form) {
-        const Facts facts = facts_now(draft);
+      form = cached(draft);
+      if (form) {
+        answer.cache = CacheUse::kHit;
+      } else {
+        const CacheValue kept = kept_before(draft, way);
+        Facts facts = facts_now(draft);
+        facts.kept = bool{kept};
         const double begun = thread_seconds();
-        form = make(draft, way);
+        form = make(draft, way, kept);
         const double spent = thread_seconds() - begun;
         if (form) {
           stream.book->learn(draft.way, facts, {static_cast<double>(form->size()), spent});
-          cache(draft, way, *form, spent);
+          cache(draft, *form, spent);
         }
+        if (kept)
+          answer.cache = CacheUse::kHit;
+        else if (options_.cache && stream.book->form(draft.way))
+          answer.cache = CacheUse::kMiss;
       }
       answer.seconds += thread_seconds() - start;
     }
@@ -127,8 +152,10 @@ SampleMaker::Form SampleMaker::write(std::shared_ptr<const Sample> sample,
   return shared_form(std::move(sample), codec, Checksum::kXxh3, *pool_);
 }
 
-// Nothing: the sample is not to be had in this way.
-std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way& way) const try {
+// From what was kept of it, or else from what is stored. Nothing: the sample is not to be had in
+// this way.
+std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way& way,
+                                                   const CacheValue& kept) const try {
   const Stream& stream = *draft.order.stream;
   RunContext how;
   how.pool = pool_;
@@ -137,44 +164,58 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
     if (bytes > options_.sample_bytes)
       throw Error(Code::kBadSample, "takes more memory than a server gives it");
   };
-  Sample stored = lent(*draft.stored);
-  // What ops left alone is still the stored sample's, which is then kept until it is sent.
-  const auto shared = [&draft](Sample made) -> std::shared_ptr<const Sample> {
+  std::shared_ptr<const void> lender = draft.stored;
+  if (kept) lender = kept.hold();
+  // What ops left alone is still the lender's, which is then held until it is sent.
+  const auto shared = [&lender](Sample made) -> std::shared_ptr<const Sample> {
     const auto bytes = [](const Field& field) { return field.tensor.spec().bytes(); };
     const auto largest = std::ranges::max_element(made.fields, {}, bytes);
     if (largest == made.fields.end() || largest->tensor.owns_bytes())
       return std::make_shared<Sample>(std::move(made));
-    using Both = std::pair<Sample, std::shared_ptr<const Sample>>;
-    const auto both = std::make_shared<const Both>(std::move(made), draft.stored);
+    using Both = std::pair<Sample, std::shared_ptr<const void>>;
+    const auto both = std::make_shared<const Both>(std::move(made), lender);
     return {both, &both->first};
   };
   if (way.excerpt) {
-    std::optional<Sample> excerpt = stream.pipeline.excerpt(stored, draft.draws, how);
+    std::optional<Sample> excerpt = stream.pipeline.excerpt(*draft.stored, draft.draws, how);
     if (!excerpt) return std::nullopt;
     return write(shared(*std::move(excerpt)), way.codec);
   }
-  const Cut from = stored.cut;
-  Result<Sample> made = stream.pipeline.run(std::move(stored), from, way.cut, draft.draws, how);
+  Sample start = kept ? read_form({kept.bytes(), nullptr, pool_.get(), how.reserve,
+                                   options_.sample_bytes, Checksum::kXxh3},
+                                  draft.order.id, stream.pipeline.frontier())
+                      : lent(*draft.stored);
+  const Cut from = start.cut;
+  Result<Sample> made = stream.pipeline.run(std::move(start), from, way.cut, draft.draws, how);
   if (!made) return std::nullopt;
   return write(shared(std::move(made).value()), way.codec);
 } catch (...) {  // out of memory
   return std::nullopt;
 }
 
-std::optional<SampleMaker::Form> SampleMaker::cached(const Draft& draft, const Way& way) const {
-  if (!options_.cache || way.cut == 0 || !draft.order.stream->pipeline.stable(way.cut))
-    return std::nullopt;
-  const CacheValue value = options_.cache->get(key_of(draft, way));
+// A form that a way at a fresh cut can be made from; nothing: only the stored sample.
+CacheValue SampleMaker::kept_before(const Draft& draft, const Way& way) const {
+  const WayBook& book = *draft.order.stream->book;
+  const auto& form = book.frontier_form();
+  if (!form || !book.is_fresh(way) || !can_look()) return {};
+  const CacheKey key = key_of(draft, *form);
+  return options_.cache->has(key) ? options_.cache->get(key) : CacheValue();
+}
+
+std::optional<SampleMaker::Form> SampleMaker::cached(const Draft& draft) const {
+  const auto& form = draft.order.stream->book->form(draft.way);
+  if (!options_.cache || !form) return std::nullopt;
+  const CacheValue value = options_.cache->get(key_of(draft, *form));
   if (!value) return std::nullopt;
   auto copy = std::make_shared<Buffer>(pool_->allocate(value.bytes().size()));
   std::memcpy(copy->data(), value.bytes().data(), value.bytes().size());
   return Form{{copy->view()}, copy};
 }
 
-void SampleMaker::cache(const Draft& draft, const Way& way, const Form& form,
-                        double seconds) const {
-  if (!options_.cache || way.cut == 0 || !draft.order.stream->pipeline.stable(way.cut)) return;
-  options_.cache->put(key_of(draft, way), form.size(), seconds,
+void SampleMaker::cache(const Draft& draft, const Form& form, double seconds) const {
+  const auto& number = draft.order.stream->book->form(draft.way);
+  if (!options_.cache || !number) return;
+  options_.cache->put(key_of(draft, *number), form.size(), seconds,
                       [&](std::span<std::uint8_t> place) { form.copy_to(place); });
 }
 
@@ -183,9 +224,11 @@ double SampleMaker::try_another(const Draft& draft) const {
   WayBook& book = *draft.order.stream->book;
   const Way& way = book.ways()[*draft.on_trial];
   if (way.excerpt && draft.facts.excerpt_share >= 1) return 0;
-  const Facts facts = facts_now(draft);
+  const CacheValue kept = kept_before(draft, way);
+  Facts facts = facts_now(draft);
+  facts.kept = bool{kept};
   const double begun = thread_seconds();
-  const std::optional<Form> form = make(draft, way);
+  const std::optional<Form> form = make(draft, way, kept);
   const double spent = thread_seconds() - begun;
   // What cannot be had of this sample may be of others; that it weighs as much as stored is no
   // great lie.

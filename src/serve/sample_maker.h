@@ -34,9 +34,9 @@ struct Draft {
 
   bool has_work() const { return way > 0 || on_trial.has_value(); }
   void leave_as_stored() {
+    ran_less = way > 0;  // a trial is the server's own wish
     way = 0;
     on_trial.reset();
-    ran_less = true;
   }
 
   bool estimated() const { return !offers.empty() && std::isfinite(offers[way].bytes); }
@@ -67,10 +67,14 @@ class SampleMaker {
  private:
   using Form = SharedBytes;
 
+  Facts facts_now(const Draft& draft) const;
+  void offer_kept(Draft& draft) const;
   Form write(std::shared_ptr<const Sample> sample, const Codec& codec) const;
-  std::optional<Form> make(const Draft& draft, const Way& way) const;
-  std::optional<Form> cached(const Draft& draft, const Way& way) const;
-  void cache(const Draft& draft, const Way& way, const Form& form, double seconds) const;
+  std::optional<Form> make(const Draft& draft, const Way& way, const CacheValue& kept) const;
+  CacheValue kept_before(const Draft& draft, const Way& way) const;
+  std::optional<Form> cached(const Draft& draft) const;
+  void cache(const Draft& draft, const Form& form, double seconds) const;
+  bool can_look() const { return options_.cache && options_.cache->can_be_searched(); }
 
   const MakerOptions options_;
   const std::shared_ptr<BufferPool> pool_;

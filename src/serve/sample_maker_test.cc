@@ -13,18 +13,24 @@ constexpr int kPhotos = 12;
 class SampleMakerTest : public testing::Test {
  protected:
   // Whose samples are always sent in this way.
-  std::shared_ptr<Stream> stream(const Way& way) const {
-    const Pipeline pipeline =
-        Pipeline::parse("decode() | random_resized_crop(24) | to_tensor()", all_ops());
+  std::shared_ptr<Stream> stream(
+      const Way& way, const char* text = "decode() | random_resized_crop(24) | to_tensor()") const {
+    const Pipeline pipeline = Pipeline::parse(text, all_ops());
     auto stream = std::make_shared<Stream>(Stream{source_, pipeline, 3, nullptr, true});
     stream->book = std::make_shared<WayBook>(pipeline, std::vector<Way>{{}, way});
     return stream;
   }
+  static Answer answer(const SampleMaker& maker, const std::shared_ptr<const Stream>& stream,
+                       SampleId id, std::uint32_t epoch = 0, double price = 0) {
+    Result<Draft> draft = maker.begin({0, id, epoch, price, stream}, true);
+    EXPECT_TRUE(draft);
+    return maker.finish(draft.value());
+  }
   std::vector<std::uint8_t> sent(const std::shared_ptr<const Stream>& stream, SampleId id,
                                  std::uint32_t epoch) const {
-    Result<Draft> draft = maker_.begin({0, id, epoch, 0, stream}, true);
-    EXPECT_TRUE(draft);
-    Answer answer = maker_.finish(draft.value());
+    return bytes_of(answer(maker_, stream, id, epoch), id);
+  }
+  static std::vector<std::uint8_t> bytes_of(Answer answer, SampleId id) {
     EXPECT_EQ(answer.way, 1u) << "of sample " << id;
     std::vector<std::uint8_t> bytes(answer.form.value().size());
     answer.form.value().copy_to(bytes);
@@ -33,7 +39,13 @@ class SampleMakerTest : public testing::Test {
 
   const TestFolder folder_;
   const std::shared_ptr<const Source> source_ = test::photo_folder(folder_, kPhotos);
-  const SampleMaker maker_{{}};
+  static MakerOptions with_cache() {
+    MakerOptions options;
+    options.cache = memory_cache(std::size_t{64} << 20);
+    return options;
+  }
+
+  const SampleMaker maker_{{}}, keeps_{with_cache()};
 };
 
 TEST_F(SampleMakerTest, SendsTheSameWhateverItHasLearned) {
@@ -49,12 +61,52 @@ TEST_F(SampleMakerTest, SendsTheSameWhateverItHasLearned) {
   }
 }
 
+// What would cost too much to make is worth a copy.
+TEST_F(SampleMakerTest, WhatIsKeptIsPricedAsACopy) {
+  const char* const kStable = "decode() | resize(8) | center_crop(8)";
+  const Way way{Pipeline::parse(kStable, all_ops()).last_cut(), {}, false};
+  const auto always = stream(way, kStable), priced = stream(way, kStable);
+  priced->always = false;
+  for (int i = 0; i < 4; ++i) priced->book->learn(1, {1000, 1}, {400, 1});
+  constexpr double kPrice = 1e6;  // bytes a second: more than a sample has
+  for (SampleId id = 0; id < kPhotos; ++id) {
+    EXPECT_EQ(answer(keeps_, priced, id, 0, kPrice).way, 0u) << "of sample " << id;
+    const Answer made = answer(keeps_, always, id);
+    EXPECT_EQ(made.cache, CacheUse::kMiss);
+    Answer copied = answer(keeps_, priced, id, 1, kPrice);
+    EXPECT_EQ(copied.cache, CacheUse::kHit);
+    ASSERT_EQ(copied.way, 1u) << "of sample " << id;
+    EXPECT_EQ(copied.offers[1].bytes, static_cast<double>(copied.form.value().size()));
+    EXPECT_EQ(bytes_of(std::move(copied), id), bytes_of(answer(maker_, always, id), id));
+  }
+}
+
+TEST_F(SampleMakerTest, AFreshCutIsMadeFromWhatIsKeptAtTheFrontier) {
+  const Pipeline pipeline = stream({})->pipeline;
+  const auto decoded = stream({pipeline.frontier(), {}, false});
+  for (Cut cut = pipeline.frontier() + 1; cut <= pipeline.last_cut(); ++cut) {
+    const auto fresh = stream({cut, {}, false});
+    for (SampleId id = 0; id < kPhotos; ++id) {
+      if (cut == pipeline.frontier() + 1) {
+        EXPECT_EQ(answer(keeps_, fresh, id).cache, CacheUse::kNone) << "there is nothing to find";
+        EXPECT_EQ(answer(keeps_, decoded, id).cache, CacheUse::kMiss);
+      }
+      for (const std::uint32_t epoch : {0, 1}) {
+        Answer made = answer(keeps_, fresh, id, epoch);
+        EXPECT_EQ(made.cache, CacheUse::kHit);
+        EXPECT_EQ(bytes_of(std::move(made), id), sent(fresh, id, epoch)) << "sample " << id;
+      }
+    }
+  }
+}
+
 TEST_F(SampleMakerTest, TrainersOfADataSetShareWhatIsLearned) {
   DataSets sets({{"data", source_}}, all_ops(), 1);
   const auto stream_of = [&](const char* text) {
     const Pipeline pipeline = Pipeline::parse(text, all_ops());
     wire::pb::Begin begin;
     begin.set_name("data");
+    begin.set_version(wire::kVersion);
     begin.set_identity(source_->identity());
     begin.set_pipeline(pipeline.to_string());
     begin.set_fingerprint(pipeline.fingerprint());

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <future>
+#include <thread>
 #include <utility>
 
 #include "proto/quiet.h"
@@ -24,6 +26,8 @@ namespace {
 // Memory that gRPC may use for its own buffers, over all connections.
 constexpr std::size_t kTransportBytes = std::size_t{256} << 20;
 
+constexpr std::chrono::milliseconds kTick(50);  // between looks at what waits
+
 [[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
 
 bool is_loopback(const std::string& host) {
@@ -32,6 +36,11 @@ bool is_loopback(const std::string& host) {
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
   if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
   return host == "localhost";
+}
+
+Address metrics_address(const std::string& text) {
+  const bool port_alone = text.find(':') == std::string::npos;
+  return parse_address(port_alone ? "127.0.0.1:" + text : text, "--metrics");
 }
 
 void check(const ServerOptions& options) {
@@ -43,12 +52,13 @@ void check(const ServerOptions& options) {
            " can be reached from other machines, which needs --tls-cert, --tls-key and "
            "--token-file; listen to "
            "127.0.0.1 for this machine alone");
+  if (!options.metrics.empty()) (void)metrics_address(options.metrics);
   if (options.data.empty()) refuse("--data: there is nothing to serve");
 }
 
 }  // namespace
 
-Address parse_address(const std::string& text) {
+Address parse_address(const std::string& text, const std::string& option) {
   const std::size_t colon = text.rfind(':');
   Address address;
   const char* const end = text.data() + text.size();
@@ -56,12 +66,12 @@ Address parse_address(const std::string& text) {
   const auto read = std::from_chars(digits, end, address.port);
   if (digits == end || read.ec != std::errc{} || read.ptr != end || address.port < 0 ||
       address.port > 65535)
-    refuse("--listen must be HOST:PORT, as in 127.0.0.1:7070, got '" + text + "'");
+    refuse(option + " must be HOST:PORT, as in 127.0.0.1:7070, got '" + text + "'");
   address.host = text.substr(0, colon);
   if (address.host.starts_with('[') && address.host.ends_with(']'))
     address.host = address.host.substr(1, address.host.size() - 2);
   if (address.host.empty())
-    refuse("--listen must name a host, as in 127.0.0.1:7070, got '" + text + "'");
+    refuse(option + " must name a host, as in 127.0.0.1:7070, got '" + text + "'");
   address.loopback = is_loopback(address.host);
   return address;
 }
@@ -91,8 +101,6 @@ Server::Server(ServerOptions options, const OpTable& ops) {
   check(options);
   impl_ = std::make_unique<Impl>(std::move(options), ops);
   Impl& my = *impl_;
-  const Address asked = parse_address(my.options.listen);
-
   wire::keep_transport_quiet();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
@@ -124,8 +132,10 @@ Server::Server(ServerOptions options, const OpTable& ops) {
                     ": the port is in use, or the address is not of this machine, or the "
                     "certificate and its key do not fit");
   my.address = my.options.listen.substr(0, my.options.listen.rfind(':') + 1) + std::to_string(port);
-  if (my.options.metrics_port)
-    my.metrics = std::make_unique<Metrics>(asked.host, *my.options.metrics_port, my.shop);
+  if (!my.options.metrics.empty()) {
+    const Address where = metrics_address(my.options.metrics);
+    my.metrics = std::make_unique<Metrics>(where.host, where.port, my.shop);
+  }
 }
 
 Server::~Server() {
@@ -145,19 +155,25 @@ void Server::run() {
   Impl& my = *impl_;
   if (!my.server) return;
   pollfd wait{my.stop_event, POLLIN, 0};
-  constexpr int kTick = 50;  // milliseconds
-  for (int ticks = 1; poll(&wait, 1, kTick) <= 0; ++ticks) {
+  for (int ticks = 1; poll(&wait, 1, static_cast<int>(kTick.count())) <= 0; ++ticks) {
     my.shop.look_after();
-    if (ticks % (1000 / kTick) == 0) my.service.end_idle_calls();
+    if (ticks % (1000 / kTick.count()) == 0) my.service.end_idle_calls();
   }
   my.options.log("going down: what was ordered is sent first");
   if (grpc::HealthCheckServiceInterface* const health = my.server->GetHealthCheckService())
     health->Shutdown();
   my.service.drain();
+  // What waits too long for a maker goes as stored also now, when it is waited for.
+  std::promise<void> drained;
+  std::thread looks_after([&my, over = drained.get_future()] {
+    while (over.wait_for(kTick) == std::future_status::timeout) my.shop.look_after();
+  });
   my.server->Shutdown(
       std::chrono::system_clock::now() +
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * my.options.drain_seconds)));
   my.server.reset();
+  drained.set_value();
+  looks_after.join();
 }
 
 void Server::stop() {

@@ -22,7 +22,9 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:7070";  // port 0: any that is free
   // PEM texts; both or none. Without them, and a token, only this machine is listened to.
   std::string tls_cert, tls_key;
-  std::optional<int> metrics_port;  // of Prometheus text, on the same address; 0: any that is free
+  // Where Prometheus text is: HOST:PORT, or PORT on 127.0.0.1, for it is told to anybody who can
+  // reach it; port 0: any that is free. Empty: nowhere.
+  std::string metrics;
   double drain_seconds = 10;
   double hello_seconds = 10;  // a connection that has not said what it is by then is closed
   ServiceOptions service;
@@ -52,12 +54,13 @@ class Server {
   std::unique_ptr<Impl> impl_;
 };
 
-// The host and the port of "HOST:PORT" or "[::1]:PORT". Throws Error(kInvalidArgument).
+// The host and the port of "HOST:PORT" or "[::1]:PORT". Throws Error(kInvalidArgument) that names
+// the option.
 struct Address {
   std::string host;
   int port = 0;
   bool loopback = false;
 };
-Address parse_address(const std::string& text);
+Address parse_address(const std::string& text, const std::string& option = "--listen");
 
 }  // namespace cutwater::serve

@@ -2,10 +2,12 @@
 // What a server refuses, and whom it does not wait for.
 #include "serve/server.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "core/test_ops.h"
 #include "run/test_source.h"
@@ -77,6 +79,44 @@ TEST(ServerStart, SaysThatAPortIsTaken) {
               ThrowsMessage<Error>(HasSubstr(first.address())));
 }
 
+// Whether somebody listens there.
+bool listens(const char* host, int port) {
+  const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  EXPECT_EQ(inet_pton(AF_INET, host, &address.sin_addr), 1);
+  const int failed = ::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  ::close(connection);
+  return failed == 0;
+}
+
+// They ask for no token: other addresses than this machine's own must be named.
+TEST(ServerMetrics, AreForThisMachineUnlessAHostIsNamed) {
+  ServerOptions options = RunningServer::serving(std::make_shared<MemorySource>(3));
+  options.listen = "127.0.0.2:0";
+  EXPECT_FALSE(RunningServer(options)->metrics_port());
+  options.metrics = "0";
+  {
+    RunningServer server(options);
+    EXPECT_TRUE(listens("127.0.0.1", *server->metrics_port()));
+    EXPECT_FALSE(listens("127.0.0.2", *server->metrics_port()));
+  }
+  options.metrics = "127.0.0.3:0";
+  RunningServer server(options);
+  EXPECT_TRUE(listens("127.0.0.3", *server->metrics_port()));
+  EXPECT_FALSE(listens("127.0.0.1", *server->metrics_port()));
+}
+
+TEST(ServerMetrics, RefuseWhatIsNoPlace) {
+  ServerOptions options = RunningServer::serving(std::make_shared<MemorySource>(3));
+  for (const char* const text : {"x", "65536", "-1", ":9090", "host:", "host:x"}) {
+    options.metrics = text;
+    EXPECT_THAT([&] { Server(options, all_ops()); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("--metrics must"), HasSubstr(text))));
+  }
+}
+
 class ServerRequests : public testing::Test {
  protected:
   static constexpr std::int64_t kSamples = 10;
@@ -86,12 +126,19 @@ class ServerRequests : public testing::Test {
     pb::FetchRequest request;
     pb::Begin& begin = *request.mutable_begin();
     begin.set_name("data");
+    begin.set_version(wire::kVersion);
     begin.set_identity(source_->identity());
     begin.set_pipeline(pipeline.to_string());
     begin.set_fingerprint(pipeline.fingerprint());
     begin.add_ways();
     begin.add_ways()->set_cut(1);
     request.add_wanted()->set_id(3);
+    return request;
+  }
+  pb::ReadRequest good_read() const {
+    pb::ReadRequest request;
+    request.set_identity(source_->identity());
+    request.set_version(wire::kVersion);
     return request;
   }
   grpc::Status after(const google::protobuf::MessageLite& request,
@@ -145,6 +192,25 @@ TEST_F(ServerRequests, RefusesOtherStreamsInWords) {
   EXPECT_TRUE(still_serves());
 }
 
+TEST_F(ServerRequests, RefusesWhoSpeaksAnotherVersion) {
+  const auto refused =
+      Says(StatusCode::INVALID_ARGUMENT,
+           "speaks version '" + std::string(wire::kVersion) + "' of the protocol, the trainer '");
+  for (const char* const version : {"", "1", "4.1"}) {
+    EXPECT_THAT(changed([&](auto& r) { r.mutable_begin()->set_version(version); }), refused);
+    pb::ReadRequest read = good_read();
+    read.set_version(version);
+    EXPECT_THAT(after(read, wire::kRead), refused);
+  }
+  EXPECT_TRUE(after(good_read(), wire::kRead).ok());
+}
+
+TEST_F(ServerRequests, ReadsNothingOfAnotherDataSet) {
+  pb::ReadRequest read = good_read();
+  read.set_identity("of before");
+  EXPECT_THAT(after(read, wire::kRead), Says(StatusCode::FAILED_PRECONDITION, "open it again"));
+}
+
 TEST_F(ServerRequests, RefusesWaysThatThereAreNot) {
   const auto invalid = [](const char* part) { return Says(StatusCode::INVALID_ARGUMENT, part); };
   const auto ways = [](pb::FetchRequest& r) { return r.mutable_begin()->mutable_ways(); };
@@ -173,7 +239,7 @@ TEST_F(ServerRequests, RefusesSamplesThatThereAreNot) {
   for (const std::int64_t id : {std::int64_t{-1}, kSamples, INT64_MAX, INT64_MIN}) {
     EXPECT_THAT(changed([&](auto& r) { r.mutable_wanted(0)->set_id(id); }),
                 Says(StatusCode::INVALID_ARGUMENT, "there is no sample " + std::to_string(id)));
-    pb::ReadRequest read;
+    pb::ReadRequest read = good_read();
     read.set_id(id);
     EXPECT_THAT(after(read, wire::kRead), Says(StatusCode::INVALID_ARGUMENT, "there is no sample"));
   }
@@ -252,6 +318,56 @@ TEST_F(ServerRequests, OneAtATimeGoesOnForEver) {
     ASSERT_EQ(reply->reply.token(), token);
     request.clear_begin();
   }
+}
+
+TEST_F(ServerRequests, AStableFormIsMadeOnceAndThenComesFromTheCache) {
+  serve::ServerOptions options = RunningServer::serving(source_);
+  options.workshop.maker.cache = memory_cache(std::size_t{16} << 20);
+  RunningServer server(options, test::test_table());
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    RawCall call(server.address());
+    pb::FetchRequest request = good();
+    request.mutable_begin()->set_always(true);
+    request.clear_wanted();
+    for (std::int64_t id = 0; id < kSamples; ++id) {
+      request.add_wanted()->set_id(id);
+      request.mutable_wanted()->rbegin()->set_epoch(epoch);
+    }
+    ASSERT_TRUE(call.write(request));
+    for (std::int64_t id = 0; id < kSamples; ++id) {
+      const auto reply = call.reply();
+      ASSERT_TRUE(reply);
+      EXPECT_EQ(reply->reply.way(), 1u);
+    }
+    const WorkshopStats stats = server->stats();
+    EXPECT_EQ(stats.cache_misses, kSamples);
+    EXPECT_EQ(stats.cache_hits, epoch * kSamples);
+    EXPECT_GT(stats.cache_bytes, 0u);
+  }
+}
+
+TEST_F(ServerRequests, TakesSoManyStreamsAndThenRefusesInWords) {
+  serve::ServerOptions options = RunningServer::serving(source_);
+  options.service.clients = 2;
+  RunningServer server(options, test::test_table());
+  const auto opened = [&] {
+    auto call = std::make_unique<RawCall>(server.address());
+    call->write(good());
+    return call;
+  };
+  auto first = opened(), second = opened();
+  ASSERT_TRUE(first->reply());
+  ASSERT_TRUE(second->reply());
+  const auto third = opened();
+  EXPECT_FALSE(third->reply());
+  EXPECT_THAT(third->finish(), Says(StatusCode::RESOURCE_EXHAUSTED, "--clients 2"));
+  pb::DescribeRequest describe;
+  EXPECT_TRUE(status_after(server.address(), wire::bytes_of(describe), wire::kDescribe).ok());
+  first->no_more();
+  EXPECT_FALSE(first->reply());
+  EXPECT_TRUE(first->finish().ok());
+  while (server->stats().clients > 1) std::this_thread::yield();  // it has left
+  for (bool served = false; !served;) served = opened()->reply().has_value();
 }
 
 TEST_F(ServerRequests, HealthIsTold) {
@@ -348,6 +464,7 @@ TEST_F(SlowClients, WhoTakesNothingIsGone) {
   options.workshop.client_memory = 4 << 20;
   RunningServer server(options);
   pb::FetchRequest request;
+  request.mutable_begin()->set_version(wire::kVersion);
   request.mutable_begin()->set_identity(source->identity());
   request.mutable_begin()->set_fingerprint(Pipeline(all_ops()).fingerprint());
   request.mutable_begin()->add_ways();

@@ -96,17 +96,17 @@ class ReadCall final : public ShortCall {
  public:
   ReadCall(Service& service, grpc::GenericCallbackServerContext& context, DataSets& data,
            Workshop& shop)
-      : ShortCall(service, context), data_(data), shop_(shop) {}
+      : ShortCall(service, context), data_(data), shop_(shop), host_(host_of(context)) {}
 
  private:
   void answer(const grpc::ByteBuffer& bytes) override {
     pb::ReadRequest request;
     if (!wire::parse(bytes, request)) throw Error(Code::kUnavailable, wire::kDamaged);
-    const std::shared_ptr<const Stream> stream = data_.plain(request.name());
+    const std::shared_ptr<const Stream> stream = data_.plain(request);
     DataSets::check_id(*stream, request.id());
     // Whoever asks for nothing is no client: others share the workshop among them.
-    client_.emplace(shop_,
-                    [this](std::vector<Answer> answers) { deliver(std::move(answers.front())); });
+    client_.emplace(
+        shop_, [this](std::vector<Answer> answers) { deliver(std::move(answers.front())); }, host_);
     client_->order({{0, request.id(), 0, 0, stream, true}});
   }
   void deliver(Answer answer) {
@@ -121,10 +121,16 @@ class ReadCall final : public ShortCall {
 
   DataSets& data_;
   Workshop& shop_;
+  const std::string host_;
   std::optional<Workshop::Client> client_;  // last: nothing is delivered once it is gone
 };
 
 }  // namespace
+
+std::string host_of(const grpc::GenericCallbackServerContext& context) {
+  const std::string peer = context.peer();  // "ipv4:10.0.0.7:51234"
+  return peer.substr(0, peer.rfind(':'));
+}
 
 Status status_of(const Failure& failure) {
   const auto code = [&] {
@@ -174,7 +180,12 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(
     return quick([this](const auto& request) { return data_.list(request); },
                  std::type_identity<pb::ListRequest>());
   if (method == wire::kRead) return enter<ReadCall>(*this, *context, data_, shop_);
-  if (method == wire::kFetch) return enter<FetchCall>(*this, *context);
+  if (method == wire::kFetch) {
+    if (take_place()) return enter<FetchCall>(*this, *context);
+    return refuse({StatusCode::RESOURCE_EXHAUSTED,
+                   "this server has all the trainers that it takes (--clients " +
+                       std::to_string(options_.clients) + ")"});
+  }
   return refuse({StatusCode::UNIMPLEMENTED, "there is no method " + method});
 }
 
@@ -197,6 +208,18 @@ void Service::leave(const Call* call) {
   if (found == calls_.end()) return;
   last = *found;
   calls_.erase(found);
+}
+
+bool Service::take_place() {
+  MutexLock lock(mutex_);
+  if (streams_ >= options_.clients) return false;
+  ++streams_;
+  return true;
+}
+
+void Service::give_place() {
+  MutexLock lock(mutex_);
+  --streams_;
 }
 
 void Service::drain() {

@@ -27,6 +27,7 @@ class Call : public grpc::ServerGenericBidiReactor {
 
 struct ServiceOptions {
   std::string token;            // that clients must show; empty: none
+  int clients = 64;             // streams at once, of all trainers
   int in_flight = 256;          // samples that a client may have ordered and not yet got
   double begin_within_s = 10;   // a call that has asked for nothing by then is ended
   double taken_within_s = 120;  // a client that takes no answer for so long is gone
@@ -51,6 +52,9 @@ class Service final : public grpc::CallbackGenericService {
   template <class Kind, class... Arguments>
   Kind* enter(Arguments&&... arguments);
   void leave(const Call* call);  // which is no more then
+  // A place for one more stream, until give_place(). False: there is none.
+  bool take_place();
+  void give_place();
   grpc::Status check(const grpc::GenericCallbackServerContext& context) const;
 
   DataSets& data_;
@@ -58,8 +62,12 @@ class Service final : public grpc::CallbackGenericService {
   const ServiceOptions options_;
   Mutex mutex_;
   std::set<std::shared_ptr<Call>> calls_ CUTWATER_GUARDED_BY(mutex_);
+  int streams_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool draining_ CUTWATER_GUARDED_BY(mutex_) = false;
 };
+
+// The machine that a call comes from, as gRPC names it.
+std::string host_of(const grpc::GenericCallbackServerContext& context);
 
 grpc::Status status_of(const Failure& failure);
 

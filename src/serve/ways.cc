@@ -26,9 +26,30 @@ double fixed_bytes(const Pipeline& pipeline, Cut cut) {
 }  // namespace
 
 WayBook::WayBook(const Pipeline& pipeline, std::vector<Way> ways)
-    : ways_(std::move(ways)), known_(ways_.size()) {
-  for (const Way& way : ways_)
+    : ways_(std::move(ways)), frontier_(pipeline.frontier()), known_(ways_.size()) {
+  const auto form = [&](Cut cut, const Codec& codec) -> std::optional<std::uint64_t> {
+    if (cut <= ways_[0].cut || !pipeline.stable(cut)) return std::nullopt;
+    return form_number(pipeline.fingerprint(cut), codec);
+  };
+  for (const Way& way : ways_) {
     fixed_bytes_.push_back(way.cut == 0 ? 0 : fixed_bytes(pipeline, way.cut));
+    forms_.push_back(form(way.cut, way.codec));
+  }
+  frontier_form_ = form(frontier_, {});
+}
+
+WayBook::Start WayBook::start(std::size_t way, const Facts& facts) const {
+  if (facts.kept && is_fresh(ways_[way])) return kKept;
+  return facts.learned ? kLearned : kNew;
+}
+
+// With this start, or the one most like it that is known.
+const WayBook::Cost& WayBook::Known::cost(Start start) const {
+  constexpr Start kLike[kStarts][kStarts] = {
+      {kNew, kLearned, kKept}, {kLearned, kNew, kKept}, {kKept, kLearned, kNew}};
+  for (const Start like : kLike[start])
+    if (costs[like].tried > 0) return costs[like];
+  return costs[start];
 }
 
 // What a way's weight goes with.
@@ -49,7 +70,7 @@ void WayBook::estimate(const Facts& facts, std::vector<Offer>& offers) const {
     const bool told = ways_[way].excerpt || fixed_bytes_[way] > 0;
     if (known.tried > 0)
       offers[way] = {known.bytes * unit(way, facts),
-                     known.cost(facts).seconds * facts.stored_bytes};
+                     known.cost(start(way, facts)).seconds * facts.stored_bytes};
     else if (told)
       offers[way] = {unit(way, facts), kUntriedSecondsPerByte * facts.stored_bytes};
   }
@@ -76,7 +97,7 @@ void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was) {
   if (weight <= 0 || facts.stored_bytes <= 0) return;
   MutexLock lock(mutex_);
   Known& known = known_[way];
-  Cost& cost = known.costs[facts.learned];
+  Cost& cost = known.costs[start(way, facts)];
   const auto learn = [](double& average, double value, std::int64_t& tried) {
     average += (value - average) / static_cast<double>(std::min(++tried, kMemory));
   };
@@ -88,17 +109,19 @@ std::optional<std::size_t> WayBook::to_try(const Facts& facts) {
   MutexLock lock(mutex_);
   if (known_.size() < 2) return std::nullopt;
   for (std::size_t way = 1; way < known_.size(); ++way) {
-    Cost& cost = known_[way].costs[facts.learned];
+    Cost& cost = known_[way].costs[start(way, facts)];
     if (cost.tried >= kTrials || cost.on_trial >= kTrials) continue;
     ++cost.on_trial;
     return way;
   }
   if (++asked_ % kBetweenTrials != 0) return std::nullopt;
-  const auto least =
-      std::min_element(known_.begin() + 1, known_.end(), [&](const Known& a, const Known& b) {
-        return a.costs[facts.learned].tried < b.costs[facts.learned].tried;
-      });
-  return static_cast<std::size_t>(least - known_.begin());
+  const auto tried = [&](std::size_t way) CUTWATER_REQUIRES(mutex_) {
+    return known_[way].costs[start(way, facts)].tried;
+  };
+  std::size_t least = 1;
+  for (std::size_t way = 2; way < known_.size(); ++way)
+    if (tried(way) < tried(least)) least = way;
+  return least;
 }
 
 }  // namespace cutwater::serve

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "cutwater/cache.h"
 #include "cutwater/pipeline.h"
 #include "cutwater/variant.h"
 
@@ -35,6 +36,7 @@ struct Facts {
   double excerpt_share = 1;  // of them; 1: there is no excerpt
   bool learned = false;      // ops have seen it before, and go on from what they learned
   double needed_bytes = 0;   // of those as stored: an excerpt's, or all where there is none
+  bool kept = false;         // a cache has it at the frontier: fresh cuts are made from there
 };
 
 // What a byte in each way costs whoever gets it, and, as stored, one of the needed part besides.
@@ -57,6 +59,12 @@ class WayBook {
   WayBook(const Pipeline& pipeline, std::vector<Way> ways);
 
   const std::vector<Way>& ways() const { return ways_; }
+  // CacheKey::form of a way that is the same in every epoch; none: it is not, or is as stored.
+  const std::optional<std::uint64_t>& form(std::size_t way) const { return forms_[way]; }
+  // That of the frontier, without a codec: what ways at fresh cuts can be made from. None: samples
+  // are stored there, or past it.
+  const std::optional<std::uint64_t>& frontier_form() const { return frontier_form_; }
+  bool is_fresh(const Way& way) const { return !way.excerpt && way.cut > frontier_; }
 
   // One offer for each way; of those that nobody has tried yet, what can be told without.
   void estimate(const Facts& facts, std::vector<Offer>& offers) const;
@@ -74,18 +82,23 @@ class WayBook {
     std::int64_t tried = 0, on_trial = 0;
     double seconds = 0;  // for each byte as stored
   };
+  // What ops begin with, on which a way's cost depends: a file that they see for the first time, or
+  // again, or a form that was kept.
+  enum Start : std::uint8_t { kNew, kLearned, kKept, kStarts };
   struct Known {
     std::int64_t tried = 0;
     double bytes = 0;  // for each unit
-    Cost costs[2];     // of samples that ops see for the first time, and again
+    Cost costs[kStarts];
 
-    const Cost& cost(const Facts& facts) const {
-      return costs[facts.learned].tried > 0 ? costs[facts.learned] : costs[!facts.learned];
-    }
+    const Cost& cost(Start start) const;
   };
+  Start start(std::size_t way, const Facts& facts) const;
   double unit(std::size_t way, const Facts& facts) const;
 
   std::vector<Way> ways_;
+  Cut frontier_;
+  std::vector<std::optional<std::uint64_t>> forms_;
+  std::optional<std::uint64_t> frontier_form_;
   std::vector<double> fixed_bytes_;  // of each way's cut where every sample has the same; else 0
   mutable Mutex mutex_;
   std::vector<Known> known_ CUTWATER_GUARDED_BY(mutex_);

@@ -62,6 +62,28 @@ TEST_F(WayBookTest, WhatOpsHaveSeenBeforeCostsLess) {
   EXPECT_DOUBLE_EQ(cost(false), 4e-3);
 }
 
+// A way at a fresh cut costs less where a cache has what comes before; one at a stable cut does
+// not.
+TEST(WayBook, WhatIsMadeFromAKeptFormHasACostOfItsOwn) {
+  WayBook book(Pipeline::parse("pixels(8, 8) | jitter", test::test_table()),
+               {{0, {}, false}, {1, {}, false}, {2, {}, false}});
+  const Facts stored{1000, 1}, kept{1000, 1, false, 0, true};
+  for (const std::size_t way : {1, 2}) book.learn(way, stored, {192, 4e-3});
+  const auto cost = [&](std::size_t way, const Facts& facts) {
+    std::vector<Offer> all;
+    book.estimate(facts, all);
+    return all[way].seconds;
+  };
+  EXPECT_DOUBLE_EQ(cost(2, kept), 4e-3) << "there is nothing better to go by";
+  book.learn(2, kept, {192, 1e-3});
+  EXPECT_DOUBLE_EQ(cost(2, kept), 1e-3);
+  EXPECT_DOUBLE_EQ(cost(2, stored), 4e-3);
+  EXPECT_DOUBLE_EQ(cost(1, kept), 4e-3);
+  EXPECT_TRUE(book.form(1));
+  EXPECT_EQ(book.form(1), book.frontier_form());
+  EXPECT_FALSE(book.form(0) || book.form(2)) << "as stored; another in every epoch";
+}
+
 TEST_F(WayBookTest, ForgetsWhatWasLongAgo) {
   for (int i = 0; i < 300; ++i) book_.learn(kPixels, {1000, 1}, {192, 1});
   for (int i = 0; i < 3000; ++i) book_.learn(kPixels, {1000, 1}, {192, 2});

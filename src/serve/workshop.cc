@@ -28,21 +28,26 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Bytes that a second of work on it saves. What is on trial teaches the most; what must be is not
-// weighed.
-double efficiency(const Draft& draft) {
-  if (draft.on_trial || draft.order.stream->always) return std::numeric_limits<double>::infinity();
-  return draft.saving() / std::max(draft.cost(), 1e-9);
+// Bytes that a second of work on it saves; with `always` that may be less than none, and then the
+// one that loses less and takes less comes first. What is on trial teaches the most. What must be
+// is weighed only where others wait: a trainer's wish is no reason to take time from those who save
+// something with it.
+double efficiency(const Draft& draft, bool others_wait) {
+  const bool weighed = others_wait || !draft.order.stream->always;
+  if (draft.on_trial || !weighed) return std::numeric_limits<double>::infinity();
+  const double saving = draft.saving(), cost = std::max(draft.cost(), 1e-9);
+  return saving < 0 ? saving * cost : saving / cost;
 }
 
 }  // namespace
 
 // All but `deliver` and the mutex around it is the workshop's, under its lock.
 struct Workshop::Client::State {
-  explicit State(Deliver how) : deliver(std::move(how)) {}
+  State(Deliver how, std::string where) : host(std::move(where)), deliver(std::move(how)) {}
 
+  const std::string host;
   std::deque<Order> waiting;
-  std::size_t held_bytes = 0;  // of samples that were begun and not yet sent
+  std::size_t held_bytes = 0;  // read or made, and not yet sent
   int begun = 0;
   bool has_left = false;
   double used = 0, used_at = 0;  // maker seconds, fading
@@ -76,10 +81,11 @@ Workshop::~Workshop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Workshop::Client::Client(Workshop& shop, Deliver deliver)
-    : shop_(shop), state_(std::make_shared<State>(std::move(deliver))) {
+Workshop::Client::Client(Workshop& shop, Deliver deliver, std::string host)
+    : shop_(shop), state_(std::make_shared<State>(std::move(deliver), std::move(host))) {
   MutexLock lock(shop_.mutex_);
   shop_.clients_.push_back(state_);
+  ++shop_.hosts_[state_->host];
 }
 
 Workshop::Client::~Client() { leave(); }
@@ -97,21 +103,23 @@ void Workshop::Client::sent(int answers, std::size_t bytes) {
   bool may_go_on = false;
   {
     MutexLock lock(shop_.mutex_);
-    const bool was_full = !shop_.has_room(*state_);
-    state_->held_bytes -= bytes;
-    shop_.stats_.bytes_held -= bytes;
     state_->begun -= answers;
-    may_go_on = was_full && shop_.has_orders();
+    may_go_on = shop_.hold(*state_, bytes, 0);
   }
   if (may_go_on) shop_.orders_changed_.notify_one();
 }
 
 void Workshop::Client::leave() {
+  std::list<Job> dropped;  // destroyed without the lock
   {
     MutexLock lock(shop_.mutex_);
     state_->waiting.clear();
+    dropped = shop_.take_jobs([this](const Job& job) { return job.client == state_; });
     (void)state_->take_ready();
-    state_->has_left = true;
+    if (!std::exchange(state_->has_left, true)) {
+      const auto host = shop_.hosts_.find(state_->host);
+      if (--host->second == 0) shop_.hosts_.erase(host);
+    }
     std::erase(shop_.clients_, state_);
     shop_.stats_.bytes_held -= std::exchange(state_->held_bytes, 0);
     shop_.orders_changed_.notify_all();
@@ -137,6 +145,17 @@ bool Workshop::may_begin(const Client::State& client) const {
 
 bool Workshop::has_room(const Client::State& client) const {
   return client.held_bytes < options_.client_memory && stats_.bytes_held < options_.memory;
+}
+
+// Of the bytes that a client holds, some have become others. Returns whether a reader may find
+// something to do that it did not before.
+bool Workshop::hold(Client::State& client, std::size_t before, std::size_t after) {
+  const bool was_full = !has_room(client);
+  client.held_bytes += after;
+  client.held_bytes -= before;
+  stats_.bytes_held += after;
+  stats_.bytes_held -= before;
+  return was_full && after <= before && has_orders();
 }
 
 bool Workshop::take_another(Client::State& client, Order& order) {
@@ -189,7 +208,7 @@ bool Workshop::read_one(const ClientState& client, Order& order) {
   const bool has_work = draft && draft.value().has_work();
   Answer answer;
   if (has_work) {
-    offer({client, std::move(draft).value(), 0});
+    offer({client, std::move(draft).value()});
   } else if (draft) {
     answer = maker_.finish(draft.value());
   } else {
@@ -203,7 +222,7 @@ bool Workshop::read_one(const ClientState& client, Order& order) {
     Client::State& its = *client;
     if (!has_work) {
       if (its.ready.empty()) its.ready_since = now();
-      its.ready_bytes += account(its, answer);
+      its.ready_bytes += account(its, answer, 0);
       its.ready.push_back(std::move(answer));
     }
     const bool due = its.ready_bytes >= kGroupBytes || usual_read_ > kQuickRead ||
@@ -217,6 +236,7 @@ bool Workshop::read_one(const ClientState& client, Order& order) {
 
 void Workshop::look_after() {
   std::vector<std::pair<ClientState, std::vector<Answer>>> groups;
+  std::list<Job> late;
   {
     MutexLock lock(mutex_);
     const double at = now();
@@ -224,58 +244,101 @@ void Workshop::look_after() {
       if (!client->ready.empty() && at - client->ready_since >= kGroupSeconds)
         groups.emplace_back(client, client->take_ready());
     if (has_orders()) orders_changed_.notify_all();
+    late = take_late(several_wait());
   }
   for (auto& [client, group] : groups) deliver(*client, std::move(group));
+  answer_as_stored(std::move(late));
+}
+
+template <class Which>
+std::list<Workshop::Job> Workshop::take_jobs(Which which) {
+  std::list<Job> taken;
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    const auto next = std::next(job);
+    if (which(*job)) taken.splice(taken.end(), jobs_, job);
+    job = next;
+  }
+  return taken;
 }
 
 void Workshop::offer(Job job) {
   const double within = job.draft.order.within_s;
   const double wait = within > 0 ? within : options_.wait_seconds;
-  job.until = now() + std::min(wait, options_.most_wait_seconds);
+  // What teaches something is worth as long a wait as there is.
+  job.until = now() + (job.draft.on_trial ? options_.most_wait_seconds
+                                          : std::min(wait, options_.most_wait_seconds));
+  job.read_bytes = static_cast<std::size_t>(job.draft.facts.stored_bytes);
   MutexLock lock(mutex_);
+  if (job.client->has_left) return;
+  hold(*job.client, 0, job.read_bytes);
   jobs_.push_back(std::move(job));
   jobs_changed_.notify_one();
 }
 
+// Jobs that have waited too long. What must be waits for ever where nobody else does.
+std::list<Workshop::Job> Workshop::take_late(bool others_wait) {
+  return take_jobs([others_wait, at = now()](const Job& job) {
+    return job.until < at && (others_wait || !job.draft.order.stream->always);
+  });
+}
+
+void Workshop::answer_as_stored(std::list<Job> jobs) {
+  for (Job& job : jobs) {
+    job.draft.leave_as_stored();
+    answer(job);
+  }
+}
+
 void Workshop::make_loop() {
   for (;;) {
-    std::list<Job> taken, too_late;
+    std::list<Job> taken, late;
     {
       MutexLock lock(mutex_);
       while (!closed_ && jobs_.empty()) jobs_changed_.wait(mutex_);
       if (closed_) return;
+      const bool others_wait = several_wait();
       const auto best = best_job();
       taken.splice(taken.end(), jobs_, best);
-      const double at = now();
-      for (auto job = jobs_.begin(); job != jobs_.end();) {
-        const auto next = std::next(job);
-        if (job->until < at && !std::isinf(efficiency(job->draft)))
-          too_late.splice(too_late.end(), jobs_, job);
-        job = next;
-      }
+      late = take_late(others_wait);
     }
-    for (Job& job : too_late) {
-      job.draft.leave_as_stored();
-      answer(job.client, job.draft);
-    }
-    answer(taken.front().client, taken.front().draft);
+    answer_as_stored(std::move(late));
+    answer(taken.front());
   }
 }
 
-std::list<Workshop::Job>::iterator Workshop::best_job() {
-  const double floor = floor_seconds(), at = now();
-  return std::ranges::max_element(jobs_, {}, [floor, at](const Job& job) {
-    return std::pair(job.client->used_by(at) < floor, efficiency(job.draft));
-  });
+bool Workshop::several_wait() const {
+  return std::ranges::adjacent_find(jobs_, std::ranges::not_equal_to{}, &Job::client) !=
+         jobs_.end();
 }
 
-// Who has had less of the makers' time, as far as it is remembered, is below the floor. A share of
-// what they had to give, which may be less than threads promise: others use these cores as well.
-double Workshop::floor_seconds() const {
-  if (clients_.size() < 2) return 0;
+std::list<Workshop::Job>::iterator Workshop::best_job() {
+  const double used = used_seconds(), at = now();
+  const bool others_wait = several_wait();
+  auto best = jobs_.end();
+  std::pair<bool, double> most;
+  for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
+    const std::pair rank(below_floor(*job->client, at, used), efficiency(job->draft, others_wait));
+    if (best != jobs_.end() && rank <= most) continue;
+    best = job;
+    most = rank;
+  }
+  return best;
+}
+
+// Of the makers' time, by all clients, as far as it is remembered.
+double Workshop::used_seconds() const {
   double all = 0;
   for (const ClientState& client : clients_) all += client->used_by(now());
-  return options_.floor * all / static_cast<double>(clients_.size());
+  return all;
+}
+
+// A floor is a share of what makers had to give, which may be less than threads promise: others use
+// these cores as well.
+bool Workshop::below_floor(const Client::State& client, double at, double used) const {
+  if (clients_.size() < 2) return false;
+  const auto host = hosts_.find(client.host);
+  const double shares = static_cast<double>(hosts_.size()) * host->second;
+  return client.used_by(at) < options_.floor * used / shares;
 }
 
 void Workshop::charge(Client::State& client, double seconds) {
@@ -285,38 +348,39 @@ void Workshop::charge(Client::State& client, double seconds) {
   client.total_seconds += seconds;
 }
 
-void Workshop::answer(const ClientState& client, const Draft& draft) {
+void Workshop::answer(const Job& job) {
   std::vector<Answer> made;
-  made.push_back(maker_.finish(draft));
+  made.push_back(maker_.finish(job.draft));
   {
     MutexLock lock(mutex_);
-    account(*client, made.front());
+    account(*job.client, made.front(), job.read_bytes);
   }
-  deliver(*client, std::move(made));
-  if (!draft.on_trial) return;
+  deliver(*job.client, std::move(made));
+  if (!job.draft.on_trial) return;
   {
     MutexLock lock(mutex_);
     if (!jobs_.empty()) return;  // nobody waits for what is only learned
   }
-  const double spent = maker_.try_another(draft);
+  const double spent = maker_.try_another(job.draft);
   MutexLock lock(mutex_);
   stats_.maker_seconds += spent;
-  charge(*client, spent);
+  charge(*job.client, spent);
 }
 
-// Returns how many bytes it holds until they are sent.
-std::size_t Workshop::account(Client::State& client, Answer& answer) {
+// Returns how many bytes it holds until they are sent, in place of those that were read for it.
+std::size_t Workshop::account(Client::State& client, Answer& answer, std::size_t read_bytes) {
   const std::size_t bytes = answer.form ? answer.form.value().size() : 0;
   ++stats_.answers;
   stats_.ran_less += answer.ran_less ? 1 : 0;
   stats_.failures += answer.form ? 0 : 1;
+  stats_.cache_hits += answer.cache == CacheUse::kHit ? 1 : 0;
+  stats_.cache_misses += answer.cache == CacheUse::kMiss ? 1 : 0;
   stats_.stored_bytes += answer.stored_bytes;
   stats_.sent_bytes += static_cast<double>(bytes);
   stats_.maker_seconds += answer.seconds;
   charge(client, answer.seconds);
   if (client.has_left) return bytes;  // and so will they, at once
-  client.held_bytes += bytes;
-  stats_.bytes_held += bytes;
+  if (hold(client, read_bytes, bytes)) orders_changed_.notify_one();
   return bytes;
 }
 
@@ -327,8 +391,10 @@ void Workshop::deliver(Client::State& client, std::vector<Answer> answers) {
 }
 
 WorkshopStats Workshop::stats() const {
+  const std::size_t cache_bytes = options_.maker.cache ? options_.maker.cache->stats().bytes : 0;
   MutexLock lock(mutex_);
   WorkshopStats stats = stats_;
+  stats.cache_bytes = cache_bytes;
   stats.clients = static_cast<std::int64_t>(clients_.size());
   for (const ClientState& client : clients_)
     stats.waiting += static_cast<std::int64_t>(client->waiting.size());

@@ -253,6 +253,133 @@ TEST_F(WorkshopTest, WhatHasWaitedTooLongGoesAsStored) {
   EXPECT_EQ(shop.stats().ran_less, 2);
 }
 
+// Nobody waits for a maker that does not come to an end, nor for what is only tried.
+TEST_F(WorkshopTest, WhatHasWaitedTooLongGoesAsStoredWhileMakersAreStuck) {
+  Door door;
+  op_runs = [&](std::int64_t) { door.pass(); };
+  Mailbox box;
+  WorkshopOptions how = options();
+  how.wait_seconds = 1e9;
+  how.most_wait_seconds = 1e-9;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver());
+  client.order(orders(stream(1e-3), 0, 1));
+  door.wait_for_somebody();
+  client.order(orders(stream(1e-3), 1, 1));
+  const auto unknown = stream(1e-3);
+  unknown->book = std::make_shared<WayBook>(unknown->pipeline, unknown->book->ways());
+  client.order(orders(unknown, 2, 1));
+  wait_for_reader(client, box);
+  EXPECT_EQ(box.size(), 1u);
+  shop.look_after();
+  EXPECT_EQ(box.size(), 3u);
+  door.open();
+  for (const Answer& answer : box.wait_for(4)) {
+    EXPECT_EQ(answer.way, answer.token == 0 ? 1u : 0u) << answer.token;
+    EXPECT_EQ(answer.ran_less, answer.token == 1) << answer.token;
+  }
+}
+
+// A way that must be, whatever it saves, is a wish like others where somebody else waits.
+class AlwaysTest : public WorkshopTest {
+ protected:
+  static constexpr std::int64_t kBlocks = 0, kMust = 1, kSaves = 2;
+
+  AlwaysTest() {
+    how_.wait_seconds = how_.most_wait_seconds = 1e9;
+    how_.floor = 0;
+    op_runs = [this](std::int64_t kind) {
+      ran_.push_back(kind);  // of the one maker
+      if (kind == kBlocks) door_.pass();
+    };
+  }
+  // Which makes four times as much of a sample.
+  std::shared_ptr<Stream> must(double seconds = 1e-3, std::int64_t kind = kMust) const {
+    const auto stream = this->stream(seconds, kind);
+    const double stored = kSampleBytes + sizeof(std::int64_t);
+    for (int i = 0; i < 500; ++i) stream->book->learn(1, {stored, 1}, {4 * stored, seconds});
+    stream->always = true;
+    return stream;
+  }
+  // Waits no longer than until a maker has looked at it.
+  static std::vector<Order> hurried(std::vector<Order> orders) {
+    for (Order& order : orders) order.within_s = 1e-9;
+    return orders;
+  }
+  void block(Workshop::Client& client) {
+    client.order(orders(stream(1e-3, kBlocks), 0, 1));
+    door_.wait_for_somebody();
+  }
+
+  WorkshopOptions how_ = options();
+  Door door_;
+  std::vector<std::int64_t> ran_;
+};
+
+TEST_F(AlwaysTest, ComesAfterWhatSavesBytesForOthers) {
+  Mailbox box, other_box;
+  Workshop shop(how_);
+  Workshop::Client client(shop, box.deliver()), other(shop, other_box.deliver());
+  block(client);
+  client.order(orders(must(), 1, 3));
+  wait_for_reader(client, box);
+  other.order(orders(stream(1, kSaves), 1, 2));
+  wait_for_reader(other, other_box);
+  door_.open();
+  for (const Answer& answer : box.wait_for(5))
+    EXPECT_EQ(answer.way, answer.token == kLast ? 0u : 1u);
+  EXPECT_THAT(ran_, ElementsAre(kBlocks, kSaves, kSaves, kMust, kMust, kMust));
+  EXPECT_EQ(shop.stats().ran_less, 0);
+}
+
+TEST_F(AlwaysTest, OfWhatSavesNothingTheCheaperComesFirst) {
+  constexpr std::int64_t kDear = 3, kCheap = 4;
+  Mailbox box, other_box;
+  Workshop shop(how_);
+  Workshop::Client client(shop, box.deliver()), other(shop, other_box.deliver());
+  block(client);
+  client.order(orders(must(1, kDear), 1, 1));
+  wait_for_reader(client, box);
+  other.order(orders(must(1e-3, kCheap), 1, 1));
+  wait_for_reader(other, other_box);
+  door_.open();
+  box.wait_for(3);
+  other_box.wait_for(2);
+  EXPECT_THAT(ran_, ElementsAre(kBlocks, kCheap, kDear));
+}
+
+TEST_F(AlwaysTest, GoesAsStoredWhenItsTimeIsOverAndOthersWait) {
+  Mailbox box, other_box;
+  Workshop shop(how_);
+  Workshop::Client client(shop, box.deliver()), other(shop, other_box.deliver());
+  block(client);
+  client.order(hurried(orders(must(), 1, 3)));
+  wait_for_reader(client, box);
+  other.order(orders(stream(1, kSaves), 1, 2));
+  wait_for_reader(other, other_box);
+  door_.open();
+  for (const Answer& answer : box.wait_for(5)) {
+    EXPECT_EQ(answer.way, answer.token == 0 ? 1u : 0u) << answer.token;
+    EXPECT_EQ(answer.ran_less, answer.token != 0 && answer.token != kLast) << answer.token;
+  }
+  other_box.wait_for(3);
+  EXPECT_THAT(ran_, ElementsAre(kBlocks, kSaves, kSaves));
+}
+
+TEST_F(AlwaysTest, IsDoneHoweverLateWhereNobodyElseWaits) {
+  Mailbox box;
+  Workshop shop(how_);
+  Workshop::Client client(shop, box.deliver());
+  block(client);
+  client.order(hurried(orders(must(), 1, 5)));
+  wait_for_reader(client, box);
+  shop.look_after();
+  door_.open();
+  for (const Answer& answer : box.wait_for(7))
+    EXPECT_EQ(answer.way, answer.token == kLast ? 0u : 1u) << answer.token;
+  EXPECT_EQ(shop.stats().ran_less, 0);
+}
+
 // Somebody whose samples save little gets its share all the same.
 TEST_F(WorkshopTest, NobodyFallsBelowTheFloor) {
   Door door;
@@ -291,6 +418,46 @@ TEST_F(WorkshopTest, NobodyFallsBelowTheFloor) {
   EXPECT_EQ(std::string(order.begin(), order.end()), "rprprrr") << "the first two were not made";
   EXPECT_GT(rich.maker_seconds(), 0.25);
   EXPECT_LT(poor.maker_seconds(), 0.1);
+}
+
+// A machine's clients divide its floor: who opens many streams gets no more than who opens one.
+TEST_F(WorkshopTest, AMachineHasOneFloorHoweverManyItsClientsAre) {
+  constexpr std::int64_t kRich = 0, kBlocks = 1, kRichNext = 2, kGreedyNext = 3;
+  for (const int idle : {0, 20}) {
+    Door door;
+    std::vector<std::int64_t> ran;
+    op_runs = [&](std::int64_t kind) {
+      ran.push_back(kind);  // of the one maker
+      const double seconds = kind == kRich ? 0.3 : kind == kBlocks ? 0.05 : 0;
+      for (const double start = thread_seconds(); thread_seconds() < start + seconds;) {
+      }
+      if (kind == kBlocks) door.pass();
+    };
+    Mailbox rich_box, greedy_box, idle_box;
+    WorkshopOptions how = options();
+    how.wait_seconds = how.most_wait_seconds = 1e9;
+    how.floor = 1;
+    Workshop shop(how);
+    Workshop::Client rich(shop, rich_box.deliver(), "a");
+    Workshop::Client greedy(shop, greedy_box.deliver(), "b");
+    std::list<Workshop::Client> more;
+    for (int i = 0; i < idle; ++i) more.emplace_back(shop, idle_box.deliver(), "b");
+    rich.order(orders(stream(1e-3, kRich), 0, 1));
+    rich_box.wait_for(1);
+    greedy.order(orders(stream(1e-3, kBlocks), 0, 1));
+    door.wait_for_somebody();
+    rich.order(orders(stream(1e-6, kRichNext), 1, 1));
+    greedy.order(orders(stream(1, kGreedyNext), 1, 1));
+    wait_for_reader(rich, rich_box);
+    wait_for_reader(greedy, greedy_box);
+    door.open();
+    rich_box.wait_for(3);
+    greedy_box.wait_for(3);
+    if (idle == 0)
+      EXPECT_THAT(ran, ElementsAre(kRich, kBlocks, kGreedyNext, kRichNext));
+    else
+      EXPECT_THAT(ran, ElementsAre(kRich, kBlocks, kRichNext, kGreedyNext));
+  }
 }
 
 // With quick reads one reader is awake: what it has ready, and what waits behind a read that
@@ -333,6 +500,52 @@ TEST_F(WorkshopTest, AClientThatTakesNothingIsReadNoFurther) {
   EXPECT_EQ(shop.stats().bytes_held, 0u);
 }
 
+// What waits for a maker is held as well, and when less is made of it the next one is read.
+TEST_F(WorkshopTest, WhatWaitsForAMakerCountsAsHeld) {
+  constexpr std::size_t kStored = kSampleBytes + sizeof(std::int64_t);
+  Door door;
+  op_runs = [&](std::int64_t) { door.pass(); };
+  WorkshopOptions how = options();
+  how.wait_seconds = how.most_wait_seconds = 1e9;
+  how.client_memory = 2 * kStored;
+  Mailbox box;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver());
+  client.order(orders(stream(1e-3), 0, 5));
+  door.wait_for_somebody();
+  source_->wait_for_reads(2);
+  serve_another(shop);
+  serve_another(shop);
+  EXPECT_THAT(source_->reads(), ElementsAre(0, 1, kLast, kLast));
+  EXPECT_EQ(shop.stats().bytes_held, 2 * kStored);
+  door.open();
+  std::size_t bytes = 0;
+  const int all = 5;
+  for (const Answer& answer : box.wait_for(all))
+    bytes += const_cast<Answer&>(answer).form.value().size();
+  EXPECT_EQ(shop.stats().bytes_held, bytes);
+  client.sent(all, bytes);
+  EXPECT_EQ(shop.stats().bytes_held, 0u);
+}
+
+// Whatever the limits, each client goes on by one sample at a time.
+TEST_F(WorkshopTest, WhatWaitsForAMakerLocksNobodyOut) {
+  WorkshopOptions how = options();
+  how.memory = how.client_memory = 1;
+  Mailbox box, other_box;
+  Workshop shop(how);
+  Workshop::Client client(shop, box.deliver()), other(shop, other_box.deliver());
+  const auto always = stream(1e-3);
+  always->always = true;
+  client.order(orders(stream(1e-3), 0, 10));
+  other.order(orders(always, 0, 10));
+  for (std::size_t had = 1; had <= 10; ++had) {
+    client.sent(1, box.wait_for(had)[had - 1].form.value().size());
+    other.sent(1, other_box.wait_for(had)[had - 1].form.value().size());
+  }
+  EXPECT_EQ(shop.stats().bytes_held, 0u);
+}
+
 TEST_F(WorkshopTest, AllClientsTogetherStayWithinTheMemory) {
   WorkshopOptions how = options();
   how.memory = 1;
@@ -363,6 +576,32 @@ TEST_F(WorkshopTest, WhoLeavesGetsNothingAnyMore) {
   EXPECT_EQ(box.size(), 0u);
   EXPECT_EQ(shop.stats().bytes_held, 0u);
   EXPECT_THAT(source_->reads(), ElementsAre(0, 99)) << "the rest was not begun";
+}
+
+TEST_F(WorkshopTest, WhatWasReadForWhoLeavesIsNotMade) {
+  Door door;
+  std::vector<std::int64_t> ran;
+  op_runs = [&](std::int64_t kind) {
+    ran.push_back(kind);  // of the one maker
+    if (kind == 0) door.pass();
+  };
+  Mailbox box, other_box;
+  WorkshopOptions how = options();
+  how.wait_seconds = how.most_wait_seconds = 1e9;
+  Workshop shop(how);
+  Workshop::Client other(shop, other_box.deliver());
+  auto client = std::make_unique<Workshop::Client>(shop, box.deliver());
+  client->order(orders(stream(1e-3, 0), 0, 1));
+  door.wait_for_somebody();
+  client->order(orders(stream(1e-3, 1), 1, 5));
+  wait_for_reader(*client, box);
+  client.reset();
+  other.order(orders(stream(1, 2), 1, 1));
+  wait_for_reader(other, other_box);
+  door.open();
+  other_box.wait_for(2);
+  EXPECT_THAT(ran, ElementsAre(0, 2));
+  EXPECT_EQ(box.size(), 1u) << "only what went as stored, before";
 }
 
 TEST_F(WorkshopTest, EndsWithOrdersWaiting) {

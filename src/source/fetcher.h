@@ -50,10 +50,12 @@ class Fetcher {
 
   virtual std::size_t usual_bytes() const = 0;  // of a sample as it comes
   // How the job goes, for what is decided from it: seconds since it began, and in which the
-  // consumer waited for batches; and samples that were handed out.
+  // consumer waited for batches; samples that were handed out; seconds in which its threads did not
+  // wait, summed over them.
   struct Progress {
     double seconds = 0, consumer_waited = 0;
     std::int64_t samples = 0;
+    double busy = 0;
   };
   virtual void note(const Progress& progress) = 0;
   // What it took to make a sample of what has come, in seconds of a thread's CPU.

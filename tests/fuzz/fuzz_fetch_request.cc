@@ -73,13 +73,19 @@ void check_request(Input input) {
   begin.set_name("data");
   pb::DescribeRequest about;
   about.set_name("data");
-  begin.set_identity(data_sets().describe(about).identity());
+  const std::string identity = data_sets().describe(about).identity();
+  begin.set_identity(identity);
+  begin.set_version(wire::kVersion);
   check_stream(begin);
   if (accepted([&] {
         begin.set_fingerprint(Pipeline::parse(begin.pipeline(), all_ops()).fingerprint());
       }))
     check_stream(begin);
-  const auto plain = data_sets().plain("data");
+  pb::ReadRequest read;
+  read.set_name("data");
+  read.set_identity(identity);
+  read.set_version(wire::kVersion);
+  const auto plain = data_sets().plain(read);
   for (const pb::Wanted& wanted : request.wanted()) {
     const bool there = accepted([&] { serve::DataSets::check_id(*plain, wanted.id()); });
     require(there == (wanted.id() >= 0 && wanted.id() < 3), "there are three samples");

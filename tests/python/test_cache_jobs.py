@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import command, stream
+from cache_client import Daemon
+from helpers import command, seen, stream, until
 from trial_caches import serve
 
 import cutwater as cw
@@ -109,6 +110,25 @@ def test_fresh_forms_are_shared_by_loaders_that_draw_alike(photos: Path) -> None
         assert all(sum(form["hits"] for form in book["by_form"].values()) == book["hits"] for book in books)
         for feed in feeds:
             feed.close()
+
+
+def test_what_was_cleared_is_made_again_while_the_consumer_is_busy(photos: Path, tmp_path: Path) -> None:
+    """Two batches are wanted, and then nothing for a while: what the cache lacks is made by whoever has time."""
+    ds = cw.folder(photos).apply(TRAIN)
+    expected = stream(loader(ds), 3)
+    (tmp_path / "own").mkdir(mode=0o700)
+    with Daemon(tmp_path / "own" / "cache.sock") as daemon:
+        feed = loader(ds, cache=f"unix:{daemon.path}", cache_cut="decode", prefetch_factor=1)
+        got = stream(feed, 2)
+        assert cache_of(feed)["made_ahead"] == 0, "in the first epoch all are made anyway, and then nothing is lacking"
+        assert daemon.ask("clear", "--all")["entries"] == len(ds)
+        third = iter(feed)
+        got += [seen(next(third)), seen(next(third))]
+        assert until(lambda: daemon.ask("stat")["entries"] == len(ds))
+        books = cache_of(feed)
+        assert books["made_ahead"] > 0
+        assert [*got, *map(seen, third)] == expected
+        assert cache_of(feed)["misses"] == books["misses"], "what was left of the epoch came from the cache"
 
 
 def test_refusals(photos: Path) -> None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache whose server is killed in the middle of training: one warning, the same bytes, and it comes back."""
+"""A cache whose server is killed in the middle of training, or gives other bytes: one warning, the same stream, and
+all is well again."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -55,3 +57,26 @@ def test_a_server_that_comes_later_is_found(kind: str, photos: Path, tmp_path: P
             assert stream(feed) == expected
             server.stop_or_start()
             assert until(lambda: bool(stream(feed)) and feed.stats()["cache"]["hits"] > 0)
+
+
+def test_other_bytes_than_were_kept_are_told_of_once(photos: Path, tmp_path: Path) -> None:
+    ds = cw.folder(photos).apply(TRAIN)
+    plain = cw.DataLoader(ds, 4)
+    with serve("redis", 32 << 20, tmp_path) as server, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with cw.DataLoader(ds, 4, cache=server.name, cache_cut="decode") as feed:
+            assert stream(feed) == stream(plain) and not told
+            names = re.findall(rb"cutwater:\{\w+:\w+\}\S+", server.ask("KEYS", "*"))  # type: ignore[attr-defined]
+            for name in names[:2]:
+                server.ask("SETRANGE", name.decode(), "100", "other bytes")  # type: ignore[attr-defined]
+            # Some epochs are made already.
+            assert until(lambda: stream(feed) == stream(plain) and feed.stats()["cache"]["damaged"] == 2)
+            assert stream(feed) == stream(plain)
+            assert feed.stats()["cache"]["trouble"] is None
+            assert "other bytes than were kept, 2 times" in feed.explain()
+            assert "does not work" not in feed.explain()
+            server.stop_or_start()
+            assert until(lambda: stream(feed) == stream(plain) and feed.stats()["cache"]["trouble"])
+            assert "does not work" in feed.explain()
+    mine = [str(warning.message) for warning in told if warning.category is RuntimeWarning]
+    assert len(mine) == 2 and "other bytes than were kept" in mine[0] and "redis" in mine[1], mine

@@ -163,6 +163,18 @@ def test_jobs_that_share_a_cache(profile: Path, tmp_path: Path) -> None:
     assert command("report", tmp_path / "plan.json", "-o", tmp_path / "report.html").returncode == 0
 
 
+def test_a_loader_takes_the_split_of_a_plan(profile: Path, photos: Path) -> None:
+    ds = cw.folder(photos).apply(TEXT)
+    split = "source=0.4,decode=0.3"
+    made = cw.plan(profile, policy="seneca", jobs=3, cache="200KB", split=split)
+    assert made.cache_split == split
+    with cw.DataLoader(ds, batch_size=4, cache="8MiB", cache_split=made) as feed:
+        assert sum(len(batch.ids) for batch in feed) == len(ds)
+        assert set(feed.stats()["cache"]["by_form"]) == {"source", "decode"}
+    with pytest.raises(cw.InvalidArgument, match="splits no cache; make it with policy='seneca'"):
+        cw.DataLoader(ds, batch_size=4, cache="8MiB", cache_split=cw.plan(profile))
+
+
 def test_a_machine_in_figures() -> None:
     figures = ["--samples", 20_000, "--sample-bytes", "100KB", "--decode-rate", 1000, "--augment-rate", 4000]
     result = command("sim", *figures, "--cache", "2GB", "--jobs", 3, "--split", "decoded=1", "--json")

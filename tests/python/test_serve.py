@@ -80,6 +80,13 @@ def test_the_stream_is_that_of_the_files(photos: Path) -> None:
             assert stream_of(result) == expected, policy
             assert result["offload"]["policy"] == policy
             assert result["wire_bytes"] == result["offload"]["wire_bytes"] > 0
+            by_epoch = [epoch["wire_bytes"] for epoch in result["epochs"]]
+            assert 0 < by_epoch[0] <= sum(by_epoch) <= result["wire_bytes"], "what comes ahead is of the epoch before"
+            times = result["offload"]["times"]
+            assert (times is not None) == (policy in ("auto", "sophon", "paper"))
+            for when in times or ():
+                assert set(times[when]) == {"consumer_s", "compute_s", "storage_s", "network_s"}
+                assert all(seconds >= 0 for seconds in times[when].values())
 
 
 def test_says_where_it_is(photos: Path, tmp_path: Path) -> None:
@@ -94,6 +101,12 @@ def test_says_where_it_is(photos: Path, tmp_path: Path) -> None:
             samples = [way["samples"] for way in ways.values()]
             assert samples[0] >= 23 and not any(samples[1:]), "without threads, everything goes as stored"
         assert "no data set ''; it has 'first'" in fails("run", "--data", server.url(), "--pipeline", PIPELINE)
+
+
+def test_a_share_of_the_cores_is_a_thread_or_more_and_none_is_none(photos: Path) -> None:
+    for share, threads in ((0, 0), (0.001, 1)):
+        with ServeProcess(photos, options=("--cpu-share", share)) as server:
+            assert server.ready["threads"] == threads
 
 
 def metrics_of(server: ServeProcess) -> dict[str, float]:
@@ -112,6 +125,31 @@ def test_metrics_are_told(photos: Path) -> None:
         assert values["op_seconds_total"] > 0
         assert values["stored_bytes_total"] > 0
         assert {"sent_bytes_total", "ran_less_total", "clients", "orders_waiting", "held_bytes"} <= values.keys()
+
+
+def test_the_cache_is_in_the_metrics(photos: Path) -> None:
+    with ServeProcess(photos, options=("--metrics", 0, "--cache", "16MiB")) as server:
+        pipeline = "decode | resize([24, 24]) | to_tensor"
+        expected = stream_of(run(photos, "--epochs", 2, pipeline=pipeline))
+        assert stream_of(run(server.url(), "--epochs", 2, "--policy", "all-off", pipeline=pipeline)) == expected
+        values = metrics_of(server)
+        assert values["cache_misses_total"] >= 23
+        assert values["cache_hits_total"] >= 23
+        assert values["cache_bytes"] > 0
+
+
+def test_takes_so_many_trainers_and_tells_the_others(photos: Path) -> None:
+    with ServeProcess(photos, options=("--metrics", 0, "--clients", 1)) as server:
+        words = [COMMAND, "run", "--data", server.url(), "--pipeline", PIPELINE, "--epochs", 1000, "--link", "1Mb/s"]
+        first = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            assert until(lambda: metrics_of(server)["answers_total"] > 0)
+            line = fails("run", "--data", server.url(), "--pipeline", PIPELINE, "--patience", "300ms")
+            assert server.address in line and "--clients 1" in line
+        finally:
+            first.kill()
+            first.wait()
+        assert stream_of(run(server.url())) == stream_of(run(photos))
 
 
 def test_a_term_signal_ends_it_well(photos: Path, tmp_path: Path) -> None:
@@ -241,6 +279,7 @@ def test_what_is_wrong_with_arguments_is_said(photos: Path, tmp_path: Path) -> N
     assert "--tls-key" in refused("--tls-cert", __file__, "--tls-key", tmp_path / "none")
     assert "two data sets" in refused("--data", photos)
     assert "--memory" in refused("--memory", "much")
+    assert "--clients: Value 0 not in range" in command("serve", "--data", photos, "--clients", 0).stderr
     with ServeProcess(photos) as server:
         assert server.address in refused("--listen", server.address), "the port is taken"
     line = fails("run", "--data", f"grpc://{server.address}/x", "--pipeline", PIPELINE, "--patience", "300ms")

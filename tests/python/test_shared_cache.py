@@ -7,6 +7,7 @@ The client's side of the same is in src/cache/shared_cache_test.cc.
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import random
 import resource
@@ -90,6 +91,19 @@ def test_without_a_daemon_the_verbs_say_how_to_start_one(path: Path) -> None:
         assert run.returncode == 1 and run.stdout == ""
         assert f"nobody serves a cache at {path}" in run.stderr
         assert f"cutwater cache serve --memory 8GiB --socket {path}" in run.stderr
+
+
+def test_clear_removes_what_a_killed_daemon_left(path: Path) -> None:
+    with Daemon(path) as daemon:
+        daemon.end(signal.SIGKILL)
+    assert path.exists()
+    run = command("cache", "clear", "--all", "--socket", path, "--json")
+    assert run.returncode == 0 and json.loads(run.stdout) == {"entries": 0, "bytes": 0}
+    assert f"who served a cache at {path} was killed" in run.stderr
+    assert not path.exists()
+    with Daemon(path) as daemon:
+        assert command("cache", "clear", "--all", "--socket", path).returncode == 0
+        assert path.exists() and daemon.ask("stat")["entries"] == 0
 
 
 @pytest.mark.parametrize(
