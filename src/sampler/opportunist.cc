@@ -35,7 +35,8 @@ Opportunist::Opportunist(Ledger& ledger, std::uint64_t seed, std::uint32_t epoch
       epoch_(epoch),
       tide_(tide),
       window_(std::max(kShortestWindow, ledger.order().size() / kWindowsPerEpoch)),
-      noted_(ledger.order().size()) {}
+      noted_(ledger.order().size()),
+      arrived_(ledger.order().size()) {}
 
 void Opportunist::begin(std::span<const SampleId> residents) {
   std::vector<std::pair<std::uint64_t, SampleId>> by_place;
@@ -48,9 +49,10 @@ void Opportunist::begin(std::span<const SampleId> residents) {
 
 void Opportunist::arrived(std::span<const SampleId> residents) {
   for (const SampleId id : residents) {
-    if (!note(id)) continue;
+    if (!ledger_.unissued(id) || arrived_[id]) continue;
+    arrived_.set(id);
     arrivals_.push_back(id);
-    ++window_arrivals_;
+    if (note(id)) ++window_arrivals_;
   }
 }
 

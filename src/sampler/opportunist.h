@@ -13,8 +13,10 @@
 // number of the ticket).
 //
 // Residents that arrive are taken first, about in the order of their coming: others, too, have yet
-// to see them. Then those of the epoch's start, in an order that follows from the tide alone, so
-// that jobs of one tide soon have had the same, and it can make way.
+// to see them. So are those that were resident before, and arrive in another form: what a job that
+// draws alike has just made of them needs least work. Then come those of the epoch's start, in an
+// order that follows from the tide alone, so that jobs of one tide soon have had the same, and it
+// can make way.
 //
 // Displacement is bounded: after run_limit() residents in a row comes a head, so a sample of
 // position n is issued with one of the first (n + 1) * (kLongestRun + 1) tickets. A job that is
@@ -64,7 +66,8 @@ class Opportunist {
   const std::int64_t window_;  // tickets over which arrivals are counted
 
   int others_ = 0;
-  BitSet noted_;  // by id: known to be resident, at some time
+  BitSet noted_;    // by id: known to be resident, at some time
+  BitSet arrived_;  // by id: among the arrivals
   std::int64_t noted_unissued_ = 0;
   std::vector<SampleId> at_start_;  // in the order of the tide; from next_at_start_ on
   std::vector<SampleId> arrivals_;  // in the order of their coming; from next_arrival_ on

@@ -3,6 +3,7 @@
 // near the bound of what jobs can share.
 #include "sampler/opportunist.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -113,6 +114,20 @@ TEST(Opportunist, OneTideIsOneOrderOfTheResidents) {
     return std::find(common.begin(), common.end(), id) == common.end();
   });
   EXPECT_EQ(common, two);
+}
+
+// What was there at the start, and is made into another form by a job that draws alike, is news.
+TEST(Opportunist, WhatArrivesAgainComesFirst) {
+  Ledger ledger(EpochOrder::shuffled(1000, 4, 0), 1000, 0, {}, Ledger::ById::kYes);
+  Opportunist choose(ledger, 4, 0, 77);
+  choose.set_others(1000);  // hardly ever a head
+  choose.begin(counted_to(1000));
+  std::vector<SampleId> again = {900, 17, 512, 333};
+  choose.arrived(again);
+  choose.arrived(again);
+  std::vector<SampleId> taken;
+  for (int i = 0; i < 4; ++i) taken.push_back(choose.next().id);
+  EXPECT_THAT(taken, testing::UnorderedElementsAreArray(again));
 }
 
 TEST(Opportunist, NoHeadWaitsLongerThanPromised) {
