@@ -19,7 +19,7 @@ setarch "$(uname -m)" -R true 2>/dev/null && steady=(setarch "$(uname -m)" -R)
 
 # gRPC is not compiled for TSan, which then sees races in whatever goes through it: what runs a server is left out
 # there. The server's own threads are tested without one (Workshop), and the rest with the other sanitizers.
-by_grpc="RemoteStream.*:RemoteTrouble.*:Server*:SlowClients.*"
+by_grpc="RemoteStream.*:RemoteTrouble.*:RemoteParts.*:Server*:SlowClients.*"
 
 for preset in release dev tsan; do
   echo "== C++ tests, $preset"

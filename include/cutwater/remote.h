@@ -30,8 +30,9 @@ struct RemoteOptions {
 };
 
 // "grpc://HOST:PORT/NAME"; several servers that have the same data set as
-// "grpc://HOST:PORT,HOST:PORT/NAME". Throws Error(kInvalidArgument, kUnavailable, kStale where
-// servers or the fallback have other data).
+// "grpc://HOST:PORT,HOST:PORT/NAME"; one that lies in parts on several servers as the parts' names
+// with a plus between them, "grpc://ONE/NAME+grpc://TWO/NAME": ids go on from part to part. Throws
+// Error(kInvalidArgument, kUnavailable, kStale where servers or the fallback have other data).
 std::shared_ptr<const Source> open_remote(std::string_view url, const RemoteOptions& options = {});
 
 // What may be done at the servers' end (HowFast::policy): "auto" and "sophon" choose for each

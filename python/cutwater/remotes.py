@@ -22,12 +22,15 @@ def remote(
 
     The server sends each sample as far through the pipeline as pays; what a loader delivers is the same, byte for
     byte, as from the folder itself. Several servers that have the same data set are named with commas:
-    ``"grpc://one:7070,two:7070/name"``; samples come from all of them, and from the others when one is gone.
+    ``"grpc://one:7070,two:7070/name"``; samples come from all of them, and from the others when one is gone. One that
+    lies in parts on several servers is named by its parts, ``"grpc://one:7070/name+grpc://two:7070/name"``: samples are
+    counted from part to part, and classes are those of all parts.
 
     token: what the server wants to see; the environment's ``CUTWATER_TOKEN`` if not given.
     ca: PEM file of who vouches for the servers; ``CUTWATER_CA``, or the system's, if not given.
     patience: seconds that all servers may be gone before a loader raises ``cutwater.Unavailable``.
-    fallback: the same data set by another path (``cutwater.folder(...)`` of a mount), for while no server answers.
+    fallback: the same data set by another path (``cutwater.folder(...)`` of a mount), for while no server answers; not
+        for one in parts.
     """
     if fallback is not None and not isinstance(fallback, Dataset):
         raise WrongType(f"fallback must be a cutwater.Dataset, got {type(fallback).__name__}")

@@ -38,26 +38,33 @@ std::chrono::steady_clock::duration duration(double seconds) {
 
 }  // namespace
 
-FetchClient::FetchClient(Url url, const RemoteOptions& options, const wire::pb::DataSet& data,
+FetchClient::FetchClient(const std::vector<Part>& parts, const RemoteOptions& options,
                          const FetchJob& job, std::shared_ptr<Absence> absence)
-    : url_(std::move(url)),
-      options_(options),
+    : options_(options),
       job_(job),
       absence_(std::move(absence)),
-      steering_(ways_of(job.policy, job.pipeline, data.cut()),
+      steering_(ways_of(job.policy, job.pipeline, parts.front().data.cut()),
                 {options.link ? std::optional(options.link->rate()) : std::nullopt,
                  static_cast<double>(std::min(job.threads, usable_cores())),
                  job.threads >= usable_cores()}) {
-  begin_.set_name(data.name());
-  begin_.set_identity(data.identity());
-  begin_.set_pipeline(job.pipeline.to_string());
-  begin_.set_fingerprint(job.pipeline.fingerprint());
-  begin_.set_seed(job.seed);
-  begin_.set_version(wire::kVersion);
-  steering_.ways().write_to(begin_);
-  for (const std::string& address : url_.servers) {
-    servers_.emplace_back();
-    servers_.back().address = address;
+  holdings_.reserve(parts.size());  // whose places are kept
+  for (const Part& part : parts) {
+    wire::pb::Begin begin;
+    begin.set_name(part.data.name());
+    begin.set_identity(part.data.identity());
+    begin.set_pipeline(job.pipeline.to_string());
+    begin.set_fingerprint(job.pipeline.fingerprint());
+    begin.set_seed(job.seed);
+    begin.set_version(wire::kVersion);
+    begin.set_first(part.first);
+    steering_.ways().write_to(begin);
+    Holding& holding = holdings_.emplace_back(Holding{part, std::move(begin)});
+    for (const std::string& address : part.url.servers) {
+      holding.servers.push_back(servers_.size());
+      servers_.emplace_back();
+      servers_.back().address = address;
+      servers_.back().of = &holding;
+    }
   }
   MutexLock lock(mutex_);
   way_work_.resize(steering_.ways().variants.size());
@@ -181,9 +188,9 @@ void FetchClient::go_on(Time now) {
     if (server.receive_at && *server.receive_at <= now) receive(server);
   end_stalled(now);
   connect(now);
-  send(now);
+  for (Holding& holding : holdings_) send(holding, now);
   hedge(now);
-  give_up(now);
+  for (Holding& holding : holdings_) give_up(holding, now);
 }
 
 // Whether it is closed and nothing is under way any more.
@@ -214,17 +221,26 @@ FetchClient::Time FetchClient::next_time(Time now) const {
   for (const Due& due : due_) next = std::min(next, due.at);
   for (const Server& server : servers_) {
     if (server.receive_at) next = std::min(next, *server.receive_at);
-    if (!server.call && !server.refused && !asked_.empty()) next = std::min(next, server.retry_at);
+    if (!server.call && !server.refused && server.of->asked > 0)
+      next = std::min(next, server.retry_at);
   }
   if (servers_.size() > 1 && !asked_.empty()) next = std::min(next, now + duration(kLeastHedge));
   return next;
 }
 
+FetchClient::Holding& FetchClient::holding_of(SampleId id) {
+  const auto behind = std::ranges::upper_bound(
+      holdings_, id, {}, [](const Holding& holding) { return holding.part.first; });
+  return *std::prev(behind);
+}
+
 void FetchClient::take_new() {
   MutexLock lock(mutex_);
-  if (asked_.empty() && !new_.empty()) last_progress_ = Clock::now();
   for (Asked& asked : new_) {
-    unsent_.push_back(asked.token);
+    Holding& holding = holding_of(asked.id);
+    asked.of = &holding;
+    if (holding.asked++ == 0) holding.last_progress = Clock::now();
+    holding.unsent.push_back(asked.token);
     asked_.emplace(asked.token, std::move(asked));
   }
   new_.clear();
@@ -232,11 +248,11 @@ void FetchClient::take_new() {
 }
 
 void FetchClient::connect(Time now) {
-  if (asked_.empty()) return;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     Server& server = servers_[i];
-    if (server.call || server.refused || server.retry_at > now) continue;
-    if (!server.channel) server.channel = open_channel(server.address, url_.tls, options_);
+    if (server.of->asked == 0 || server.call || server.refused || server.retry_at > now) continue;
+    if (!server.channel)
+      server.channel = open_channel(server.address, server.of->part.url.tls, options_);
     server.call = std::make_shared<ServerCall>(server.channel, options_, queue_, i);
     server.begun = false;
     server.receiving_since = now;
@@ -277,8 +293,8 @@ void FetchClient::received(Server& server) {
           if (options_.link) due = options_.link->book(bytes);
           if (!queued_s) queued_s = reply.reply.queued_s();
           accept(server, std::move(reply), bytes, due);
-          last_progress_ = now;
-          on_fallback_ = false;
+          server.of->last_progress = now;
+          server.of->on_fallback = false;
         });
   } catch (...) {  // out of memory: there is nothing wrong with the server
     fail_all(caught(-1, "read"));
@@ -334,13 +350,15 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
       FormSource from{form->view(), form, job_.pool.get()};
       from.most_bytes = wire::kMostReplyBytes;
       from.checksum = Checksum::kXxh3;
-      fetched.sample = read_form(from, asked.id, variants[reply.way()].cut);
+      Sample sample = read_form(from, asked.id, variants[reply.way()].cut);
+      asked.of->part.relabel(sample);
+      fetched.sample = std::move(sample);
     } catch (...) {
       const Failure failure = caught(asked.id, "read");
       MutexLock lock(mutex_);
       ++report_.damaged;
       if (failure.code == Code::kBadSample && ++asked.damaged < kMostDamaged) {
-        if (asked.at.empty()) unsent_.push_front(asked.token);
+        if (asked.at.empty()) asked.of->unsent.push_front(asked.token);
         return;
       }
       Failure last = failure;
@@ -381,8 +399,11 @@ void FetchClient::count_threads(Server& server, std::int64_t threads) {
 }
 
 void FetchClient::forget(std::uint64_t token) {
-  asked_.erase(token);
-  std::erase(unsent_, token);
+  const auto found = asked_.find(token);
+  Holding& holding = *found->second.of;
+  --holding.asked;
+  std::erase(holding.unsent, token);
+  asked_.erase(found);
 }
 
 void FetchClient::ended(Server& server) {
@@ -393,7 +414,7 @@ void FetchClient::ended(Server& server) {
   for (const std::uint64_t token : server.asked)
     if (const auto found = asked_.find(token); found != asked_.end()) {
       found->second.at.erase(server_number(server));
-      if (found->second.at.empty()) unsent_.push_front(token);
+      if (found->second.at.empty()) server.of->unsent.push_front(token);
     }
   const bool owed = !server.asked.empty();
   server.asked.clear();
@@ -409,22 +430,26 @@ void FetchClient::ended(Server& server) {
 }
 
 // New ones go to whoever has least to do.
-void FetchClient::send(Time now) {
-  while (!unsent_.empty()) {
+void FetchClient::send(Holding& holding, Time now) {
+  std::deque<std::uint64_t>& unsent = holding.unsent;
+  while (!unsent.empty()) {
     Server* least = nullptr;
-    for (Server& server : servers_)
+    std::size_t up = 0;
+    for (const std::size_t number : holding.servers) {
+      Server& server = servers_[number];
+      up += server.up() ? 1 : 0;
       if (server.call && server.call->writable() &&
           (least == nullptr || server.asked.size() < least->asked.size()))
         least = &server;
+    }
     if (least == nullptr) return;
     // A fair part, so that no server gets all while others can take some.
-    const auto up = static_cast<std::size_t>(std::ranges::count_if(servers_, &Server::up));
     const std::size_t most =
-        std::min<std::size_t>(wire::kMostWanted, (unsent_.size() + up - 1) / up);
+        std::min<std::size_t>(wire::kMostWanted, (unsent.size() + up - 1) / up);
     std::vector<Asked*> batch;
-    while (!unsent_.empty() && batch.size() < most) {
-      batch.push_back(&asked_.at(unsent_.front()));
-      unsent_.pop_front();
+    while (!unsent.empty() && batch.size() < most) {
+      batch.push_back(&asked_.at(unsent.front()));
+      unsent.pop_front();
     }
     send_to(*least, now, batch);
   }
@@ -434,13 +459,13 @@ void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& b
   // What is here or asked for lasts so long, at the pace of the job; some of that is for the way.
   const double within_s = kAtServer * steering_.pace_s() * job_.in_flight;
   wire::pb::FetchRequest request;
-  if (!std::exchange(server.begun, true)) *request.mutable_begin() = begin_;
+  if (!std::exchange(server.begun, true)) *request.mutable_begin() = server.of->begin;
   for (const double worth : steering_.worth()) request.add_worth(static_cast<float>(worth));
   request.set_needed_worth(static_cast<float>(steering_.needed_worth()));
   for (Asked* const asked : batch) {
     wire::pb::Wanted* const wanted = request.add_wanted();
     wanted->set_token(asked->token);
-    wanted->set_id(asked->id);
+    wanted->set_id(asked->id - server.of->part.first);
     wanted->set_epoch(asked->epoch);
     wanted->set_as_stored(asked->as_stored);
     wanted->set_price(static_cast<float>(steering_.price()));
@@ -459,9 +484,9 @@ void FetchClient::hedge(Time now) {
   const double late = std::max(kLeastHedge, kHedgeAfter * usual_latency_s_);
   for (auto& [token, asked] : asked_) {
     if (asked.hedged || asked.at.size() != 1 || seconds(now - asked.sent) < late) continue;
-    for (Server& server : servers_) {
-      if (asked.at.contains(server_number(server)) || !server.call || !server.call->writable())
-        continue;
+    for (const std::size_t number : asked.of->servers) {
+      Server& server = servers_[number];
+      if (asked.at.contains(number) || !server.call || !server.call->writable()) continue;
       {
         MutexLock lock(mutex_);
         std::int64_t samples = kHedgeBudget;
@@ -490,51 +515,60 @@ void FetchClient::end_stalled(Time now) {
 
 // Without servers: by the other path, soon; where there is none, not at all when patience is over.
 // Those that have refused are not waited for.
-void FetchClient::give_up(Time now) {
-  if (asked_.empty()) return;
-  const double waited = seconds(now - last_progress_);
-  const bool refused =
-      std::ranges::all_of(servers_, [](const Server& one) { return one.refused.has_value(); });
-  if (options_.fallback && (refused || on_fallback_ || waited > kFallbackAfter)) {
+void FetchClient::give_up(Holding& holding, Time now) {
+  if (holding.asked == 0) return;
+  const double waited = seconds(now - holding.last_progress);
+  const bool refused = std::ranges::all_of(
+      holding.servers, [this](std::size_t number) { return servers_[number].refused.has_value(); });
+  std::deque<std::uint64_t>& unsent = holding.unsent;
+  if (options_.fallback && (refused || holding.on_fallback || waited > kFallbackAfter)) {
     {
       MutexLock lock(mutex_);
-      report_.fallbacks += static_cast<std::int64_t>(unsent_.size());
+      report_.fallbacks += static_cast<std::int64_t>(unsent.size());
     }
-    if (!unsent_.empty()) absence_->begin();
-    while (!unsent_.empty()) {
-      on_fallback_ = true;
-      const std::uint64_t token = unsent_.front();
+    if (!unsent.empty()) absence_->begin();
+    while (!unsent.empty()) {
+      holding.on_fallback = true;
+      const std::uint64_t token = unsent.front();
       forget(token);
       due_.push_back({now, {token, std::nullopt, 0}});
     }
     return;
   }
   if (refused) {
-    fail_all(*servers_.front().refused);
+    fail(holding, *servers_[holding.servers.front()].refused);
     return;
   }
   if (waited < options_.patience_s) return;
   std::string why;
-  for (const Server& server : servers_)
+  for (const std::size_t number : holding.servers) {
+    const Server& server = servers_[number];
     why += (why.empty() ? "" : "; ") + server.address + ": " +
            (server.trouble.empty() ? "no word from it" : server.trouble);
+  }
   Failure failure;
   failure.code = Code::kUnavailable;
   failure.op = "read";
-  failure.reason = "no server of " + url_.text() + " has sent a sample for " +
+  failure.reason = "no server of " + holding.part.url.text() + " has sent a sample for " +
                    std::to_string(static_cast<int>(waited)) + " s (" + why +
                    "); start it again, or name a second path (fallback)";
-  fail_all(failure);
+  fail(holding, failure);
 }
 
-void FetchClient::fail_all(const Failure& failure) {
+void FetchClient::fail(const Holding& holding, const Failure& failure) {
+  std::vector<std::uint64_t> tokens;
   for (const auto& [token, asked] : asked_) {
+    if (asked.of != &holding) continue;
     Failure one = failure;
     one.sample = asked.id;
     due_.push_back({Clock::now(), {token, std::move(one), 0}});
+    tokens.push_back(token);
   }
-  asked_.clear();
-  unsent_.clear();
+  for (const std::uint64_t token : tokens) forget(token);
+}
+
+void FetchClient::fail_all(const Failure& failure) {
+  for (const Holding& holding : holdings_) fail(holding, failure);
 }
 
 void FetchClient::hand_out_due(Time now) {

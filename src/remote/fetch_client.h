@@ -20,19 +20,19 @@
 #include "core/mutex.h"
 #include "proto/messages.h"
 #include "remote/absence.h"
+#include "remote/part.h"
 #include "remote/server_call.h"
 #include "remote/steering.h"
-#include "remote/url.h"
 #include "source/fetcher.h"
 
 namespace cutwater::remote {
 
 class FetchClient final : public Fetcher {
  public:
-  // REQUIRES: `data` is what the servers say of the data set. What is to be read from the source
-  // is when `absence` has begun.
-  FetchClient(Url url, const RemoteOptions& options, const wire::pb::DataSet& data,
-              const FetchJob& job, std::shared_ptr<Absence> absence);
+  // What is to be read from the source is when `absence` has begun. REQUIRES: there are parts, one
+  // behind the other, whose samples stand at the same cut.
+  FetchClient(const std::vector<Part>& parts, const RemoteOptions& options, const FetchJob& job,
+              std::shared_ptr<Absence> absence);
   ~FetchClient() override;
   FetchClient(const FetchClient&) = delete;
   FetchClient& operator=(const FetchClient&) = delete;
@@ -49,6 +49,7 @@ class FetchClient final : public Fetcher {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
+  struct Holding;
   struct Asked {
     std::uint64_t token = 0;
     SampleId id = 0;
@@ -58,9 +59,21 @@ class FetchClient final : public Fetcher {
     int damaged = 0;                // times that what came was not what was sent
     std::set<std::size_t> at = {};  // servers that have been asked and have not answered
     bool hedged = false;
+    Holding* of = nullptr;  // once it was taken up
+  };
+  // A part, and what goes on with it.
+  struct Holding {
+    Part part;
+    wire::pb::Begin begin;
+    std::vector<std::size_t> servers = {};
+    std::size_t asked = 0;  // for so many samples
+    std::deque<std::uint64_t> unsent = {};
+    Time last_progress = {};
+    bool on_fallback = false;  // no server has sent anything since it was last taken
   };
   struct Server {
     std::string address;
+    Holding* of = nullptr;
     std::shared_ptr<grpc::Channel> channel;
     std::shared_ptr<ServerCall> call;  // null: there is none
     bool begun = false;                // it knows the stream
@@ -94,34 +107,33 @@ class FetchClient final : public Fetcher {
   void forget(std::uint64_t token);
   void count_threads(Server& server, std::int64_t threads);
   void ended(Server& server);
-  void send(Time now);
+  Holding& holding_of(SampleId id);
+  void send(Holding& holding, Time now);
   void send_to(Server& server, Time now, const std::vector<Asked*>& batch);
   void hedge(Time now);
   void end_stalled(Time now);
-  void give_up(Time now);
+  void give_up(Holding& holding, Time now);
+  void fail(const Holding& holding, const Failure& failure);
   void fail_all(const Failure& failure);
   void hand_out_due(Time now);
   std::size_t server_number(const Server& server) const {
     return static_cast<std::size_t>(&server - servers_.data());
   }
 
-  const Url url_;
   const RemoteOptions options_;
   const FetchJob job_;
   const std::shared_ptr<Absence> absence_;
   Steering steering_;
-  wire::pb::Begin begin_;
 
   grpc::CompletionQueue queue_;
   grpc::Alarm alarm_;
+  std::vector<Holding> holdings_;  // by first
   std::vector<Server> servers_;
   std::map<std::uint64_t, Asked> asked_;
-  std::deque<std::uint64_t> unsent_;
   std::vector<Due> due_;
-  Time last_progress_ = Clock::now(), last_due_ = last_progress_;
+  Time last_due_ = Clock::now();
   double usual_latency_s_ = 0;
   double receiving_s_ = 0, received_bytes_ = 0;  // CPU until bytes are here, and bytes; fading
-  bool on_fallback_ = false;  // no server has sent anything since it was last taken
 
   mutable Mutex mutex_;
   Condition arrived_changed_;

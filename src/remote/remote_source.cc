@@ -11,6 +11,7 @@
 
 #include "core/caught.h"
 #include "remote/fetch_client.h"
+#include "remote/joined_source.h"
 #include "remote/status.h"
 #include "source/limited.h"
 #include "variant/form.h"
@@ -216,7 +217,7 @@ Result<Sample> RemoteSource::read_remote(SampleId id, const ReadContext& into,
 }
 
 std::unique_ptr<Fetcher> RemoteSource::fetcher(const FetchJob& job) const {
-  return std::make_unique<FetchClient>(url_, options_, data_, job, absence_);
+  return std::make_unique<FetchClient>(std::vector{part()}, options_, job, absence_);
 }
 
 std::string RemoteSource::path(SampleId id) const {
@@ -269,7 +270,15 @@ std::shared_ptr<const Source> open_remote(std::string_view url, const RemoteOpti
   if (!(options.patience_s > 0))
     throw Error(Code::kInvalidArgument,
                 "patience must be some seconds, got " + std::to_string(options.patience_s));
-  return std::make_shared<remote::RemoteSource>(remote::parse_url(url), options);
+  const std::vector<remote::Url> parts = remote::parse_parts(url);
+  if (parts.size() == 1) return std::make_shared<remote::RemoteSource>(parts[0], options);
+  if (options.fallback)
+    throw Error(Code::kInvalidArgument,
+                "fallback: a data set in parts has none; name several servers for each part");
+  std::vector<std::unique_ptr<const remote::RemoteSource>> sources;
+  for (const remote::Url& part : parts)
+    sources.push_back(std::make_unique<remote::RemoteSource>(part, options));
+  return std::make_shared<remote::JoinedSource>(std::move(sources), options);
 }
 
 }  // namespace cutwater

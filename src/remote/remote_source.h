@@ -12,8 +12,8 @@
 #include "cutwater/remote.h"
 #include "proto/messages.h"
 #include "remote/absence.h"
+#include "remote/part.h"
 #include "remote/server_call.h"
-#include "remote/url.h"
 
 namespace cutwater::remote {
 
@@ -39,6 +39,7 @@ class RemoteSource final : public Source {
   const std::vector<std::string>& classes() const override { return classes_; }
   std::string identity() const override { return data_.identity(); }
   std::string stamp() const override { return data_.stamp(); }
+  Part part() const { return {url_, data_}; }  // all of the data set
 
  private:
   struct Server {

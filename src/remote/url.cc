@@ -14,8 +14,8 @@ constexpr std::string_view kDefaultPort = ":7070";
 
 [[noreturn]] void refuse(std::string_view url, const std::string& why) {
   throw Error(Code::kInvalidArgument,
-              "a server's data is called grpc://HOST:PORT/NAME (grpcs:// for TLS, several as "
-              "HOST:PORT,HOST:PORT), got '" +
+              "a server's data is called grpc://HOST:PORT/NAME (grpcs:// for TLS, several that "
+              "have the same as HOST:PORT,HOST:PORT, parts as grpc://…+grpc://…), got '" +
                   std::string(url) + "': " + why);
 }
 
@@ -55,6 +55,18 @@ Url parse_url(std::string_view text) {
       refuse(text, url.servers.back() + " is named twice");
     if (comma == std::string_view::npos) return url;
     rest = rest.substr(comma + 1);
+  }
+}
+
+std::vector<Url> parse_parts(std::string_view text) {
+  std::vector<Url> parts;
+  for (std::size_t begin = 0;;) {
+    std::size_t plus = text.find('+', begin);
+    while (plus != std::string_view::npos && !is_url(text.substr(plus + 1)))
+      plus = text.find('+', plus + 1);
+    parts.push_back(parse_url(text.substr(begin, plus - begin)));
+    if (plus == std::string_view::npos) return parts;
+    begin = plus + 1;
   }
 }
 

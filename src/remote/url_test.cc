@@ -29,6 +29,17 @@ TEST(RemoteUrl, NamesServersAndADataSet) {
   EXPECT_EQ(parse_url("grpc://a/").name, "");
 }
 
+TEST(RemoteUrl, NamesParts) {
+  const std::vector<Url> parts = parse_parts("grpc://a,b/x+y+grpcs://c:1/+grpc://d/z+");
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].text(), "grpc://a:7070,b:7070/x+y") << "a name may have a plus";
+  EXPECT_EQ(parts[1].text(), "grpcs://c:1/");
+  EXPECT_EQ(parts[2].text(), "grpc://d:7070/z+");
+  EXPECT_EQ(parse_parts("grpc://a/x").size(), 1u);
+  EXPECT_THAT([] { parse_parts("grpc://a/x+grpc://"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("parts as"), HasSubstr("got 'grpc://'"))));
+}
+
 TEST(RemoteUrl, IsTheSameWhenReadAgain) {
   for (const char* const text : {"grpc://a:1/", "grpcs://a:1,b:2/data", "grpc://[::1]:7070/../x"})
     EXPECT_EQ(parse_url(text).text(), text);

@@ -2,6 +2,7 @@
 #include "serve/data_sets.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "core/machine.h"
@@ -140,6 +141,10 @@ std::shared_ptr<const Stream> DataSets::stream(const pb::Begin& begin) {
   auto stream =
       std::make_shared<Stream>(Stream{source, pipeline, begin.seed(), nullptr, begin.always()});
   stream->hints = set.hints;
+  if (begin.first() < 0 || begin.first() > INT64_MAX - source->size())
+    refuse(Code::kInvalidArgument,
+           "a part of a data set cannot begin at sample " + std::to_string(begin.first()));
+  stream->first = begin.first();
   stream->data = data_number(source->identity() + set.stamp);
   std::vector<Way> ways = ways_of(begin, pipeline, source->cut());
   if (begin.always() && ways.size() < 2)

@@ -25,6 +25,7 @@ struct Stream {
   std::shared_ptr<WayBook> book = nullptr;  // its first way is "as stored"
   bool always = false;                      // the last way, whatever it weighs, if nobody waits
   std::uint64_t data = 0;                   // CacheKey::data
+  SampleId first = 0;                       // Begin.first: added to an id where draws are made
   // What ops have learned of the data set's samples, whoever asked for them; null: nothing is.
   std::shared_ptr<HintBook> hints = nullptr;
 };

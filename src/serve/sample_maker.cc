@@ -72,7 +72,9 @@ Result<Draft> SampleMaker::begin(Order order, bool may_work) const try {
   if (!may_work || ways.size() < 2 || draft.order.as_stored) return draft;
 
   const double start = thread_seconds();
-  Result<Draws> draws = stream.pipeline.draw(*draft.stored, stream.seed, draft.order.epoch);
+  Sample numbered = lent(both->first);
+  numbered.id += stream.first;
+  Result<Draws> draws = stream.pipeline.draw(numbered, stream.seed, draft.order.epoch);
   if (!draws) return draft;  // whoever gets it as it is will find out the same
   draft.draws = std::move(draws).value();
   draft.facts.stored_bytes = bytes_of(*draft.stored);
