@@ -8,6 +8,9 @@
 
 namespace cutwater::remote {
 
+// Seconds that servers may take where there is a fallback.
+inline constexpr double kFallbackAfter = 1;
+
 class Absence {
  public:
   void begin() { until_ = (Clock::now() + kAloneFor).time_since_epoch().count(); }

@@ -2,6 +2,7 @@
 #include "remote/fetch_client.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "core/caught.h"
@@ -15,7 +16,6 @@ namespace cutwater::remote {
 namespace {
 
 constexpr double kFirstBackoff = 0.05, kMostBackoff = 2;  // seconds
-constexpr double kFallbackAfter = 1;                      // seconds without a server
 constexpr int kMostDamaged = 4;                           // times in a row, of one sample
 // A sample that takes so many times as long as usual, and no less than so long, is asked for
 // elsewhere as well; of all that are asked for, one in twenty at most.
@@ -507,7 +507,9 @@ void FetchClient::end_stalled(Time now) {
     if (!server.call || server.call->finishing() || server.asked.empty() || server.receive_at)
       continue;
     if (seconds(now - server.receiving_since) < most) continue;
-    server.trouble = "nothing came for " + std::to_string(static_cast<int>(most)) + " s";
+    char text[48];
+    std::snprintf(text, sizeof text, "nothing came for %.1f s", most);
+    server.trouble = text;
     server.receiving_since = now;
     server.call->cancel();
   }

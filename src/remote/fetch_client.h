@@ -143,7 +143,7 @@ class FetchClient final : public Fetcher {
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
   Progress progress_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<WayWork> way_work_ CUTWATER_GUARDED_BY(mutex_);  // of the trainer, by way
-  WayWork made_ CUTWATER_GUARDED_BY(mutex_);                   // of the trainer, in all
+  Made made_ CUTWATER_GUARDED_BY(mutex_);
   FetchReport report_ CUTWATER_GUARDED_BY(mutex_);
   double usual_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::thread thread_ CUTWATER_GUARDED_BY(mutex_);

@@ -21,7 +21,6 @@ namespace {
 
 constexpr double kOneTry = 10;                   // seconds
 constexpr std::chrono::milliseconds kPause{50};  // between tries of all servers
-constexpr double kFallbackAfter = 1;  // seconds that servers may take where there is a fallback
 
 // One call, to its end or its deadline.
 grpc::Status call_once(const std::shared_ptr<grpc::Channel>& channel, const RemoteOptions& options,

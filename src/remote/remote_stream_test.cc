@@ -309,13 +309,15 @@ TEST_F(RemoteStream, WaitsForAServerThatHasAllTheTrainersItTakes) {
   first->begin();
   ASSERT_TRUE(first->next());
   RemoteOptions hurried;
-  hurried.patience_s = 0.3;
+  hurried.patience_s = 4;  // long beside what a refusal takes
   Loader refused(photos_of(open_remote(server.url(), hurried)), by_policy("none"));
   EXPECT_THAT([&] { epochs(refused, 1); },
               ThrowsMessage<Error>(AllOf(HasSubstr(server.address()), HasSubstr("--clients 1"))));
   Loader waits(photos_of(open_remote(server.url())), by_policy("none"));
   waits.begin();
-  while (waits.stats().fetch->trouble.empty()) std::this_thread::yield();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (waits.stats().fetch->trouble.empty() && std::chrono::steady_clock::now() < until)
+    std::this_thread::yield();
   EXPECT_THAT(waits.stats().fetch->trouble, HasSubstr("--clients 1"));
   first.reset();
   EXPECT_EQ(test::rest_of_epoch(waits), local(photos_of(source_), 1));

@@ -47,6 +47,11 @@ struct WayWork {
   }
 };
 
+// What the trainer has made of all samples so far.
+struct Made {
+  double bytes = 0, seconds = 0, samples = 0;
+};
+
 // One thread at a time.
 class Steering {
  public:
@@ -69,9 +74,9 @@ class Steering {
   void learn_receiving(double seconds_per_byte) { receiving_s_ = seconds_per_byte; }
   // Of the bytes that came for a sample, those that the trainer has work with.
   double work_bytes(const wire::pb::Reply& reply, std::size_t bytes) const;
-  // REQUIRES: `work` has an entry for each way, or none. `made`: all samples so far, not fading.
+  // REQUIRES: `work` has an entry for each way, or none.
   void note(const Fetcher::Progress& progress, const std::vector<WayWork>& work = {},
-            const WayWork& made = {}) {
+            const Made& made = {}) {
     progress_ = progress;
     work_ = work;
     made_ = made;
@@ -107,7 +112,7 @@ class Steering {
   std::deque<std::vector<OffloadOption>> rows_;  // of the last samples
   Fetcher::Progress progress_, before_;          // now, and when it was decided last
   std::vector<WayWork> work_;
-  WayWork made_, made_before_;
+  Made made_, made_before_;
   std::deque<double> besides_s_;   // of a sample in the trainer, as the last decisions saw it
   std::deque<double> consumer_s_;  // of a sample, as the last decisions saw it
   double backlogged_bytes_ = 0, backlogged_s_ = 0;  // while answers waited for the wire; fading

@@ -269,7 +269,7 @@ TEST_F(BusyTrainer, IsRelievedByWhatIsLargerButNearlyDone) {
 TEST_F(BusyTrainer, WhatItTakesBesidesTheWorkCounts) {
   const auto pace = [](double busy_s) {
     Steering steers = steering(1);
-    WayWork made;
+    Made made;
     for (int i = 1; i <= 4; ++i) {
       made.samples += 100;
       made.bytes += 100 * kExcerpt;

@@ -124,7 +124,7 @@ Answer SampleMaker::finish(const Draft& draft) const {
           stream.book->learn(draft.way, facts, {static_cast<double>(form->size()), spent});
           cache(draft, *form, spent);
         }
-        if (kept)
+        if (kept && form)
           answer.cache = CacheUse::kHit;
         else if (options_.cache && stream.book->form(draft.way))
           answer.cache = CacheUse::kMiss;
@@ -221,7 +221,7 @@ void SampleMaker::cache(const Draft& draft, const Form& form, double seconds) co
                       [&](std::span<std::uint8_t> place) { form.copy_to(place); });
 }
 
-double SampleMaker::try_another(const Draft& draft) const {
+double SampleMaker::try_another(const Draft& draft) const try {
   if (!draft.on_trial || *draft.on_trial == draft.way) return 0;
   WayBook& book = *draft.order.stream->book;
   const Way& way = book.ways()[*draft.on_trial];
@@ -237,6 +237,8 @@ double SampleMaker::try_another(const Draft& draft) const {
   const double bytes = form ? static_cast<double>(form->size()) : draft.facts.stored_bytes;
   book.learn(*draft.on_trial, facts, {bytes, spent});
   return spent;
+} catch (...) {  // out of memory: nobody waits for it
+  return 0;
 }
 
 }  // namespace cutwater::serve

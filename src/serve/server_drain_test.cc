@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <utility>
 
 #include "run/test_source.h"
 #include "serve/test_server.h"
@@ -43,9 +44,17 @@ TEST(ServerDrain, WhatWaitsBehindAStuckMakerGoesAsStored) {
   const auto source = std::make_shared<test::MemorySource>(2, 4000);
   ServerOptions options = RunningServer::serving(source);
   options.workshop.makers = 1;
-  options.workshop.wait_seconds = options.workshop.most_wait_seconds = 0.2;
+  options.workshop.wait_seconds = options.workshop.most_wait_seconds = 2;
   options.drain_seconds = 20;
   RunningServer server(options, kTable);
+  struct Door {
+    std::promise<void>& promise;
+    bool opened = false;
+    void open() {
+      if (!std::exchange(opened, true)) promise.set_value();
+    }
+    ~Door() { open(); }  // before the server waits for its maker, whatever fails here
+  } door{open};
   const Pipeline pipeline = Pipeline::parse("few", kTable);
   wire::pb::FetchRequest request;
   wire::pb::Begin& begin = *request.mutable_begin();
@@ -61,7 +70,7 @@ TEST(ServerDrain, WhatWaitsBehindAStuckMakerGoesAsStored) {
   ASSERT_EQ(begun.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
   server->stop();
   const auto late = call.reply();
-  open.set_value();
+  door.open();
   ASSERT_TRUE(late);
   EXPECT_EQ(late->reply.way(), 0u);
   EXPECT_TRUE(late->reply.ran_less());

@@ -50,6 +50,7 @@ struct Workshop::Client::State {
   std::size_t held_bytes = 0;  // read or made, and not yet sent
   int begun = 0;
   bool has_left = false;
+  bool below_floor = false;      // as the last pick of a job saw it
   double used = 0, used_at = 0;  // maker seconds, fading
   double total_seconds = 0;
   std::vector<Answer> ready;  // to be delivered together
@@ -297,7 +298,7 @@ void Workshop::make_loop() {
       while (!closed_ && jobs_.empty()) jobs_changed_.wait(mutex_);
       if (closed_) return;
       const bool others_wait = several_wait();
-      const auto best = best_job();
+      const auto best = best_job(others_wait);
       taken.splice(taken.end(), jobs_, best);
       late = take_late(others_wait);
     }
@@ -311,13 +312,13 @@ bool Workshop::several_wait() const {
          jobs_.end();
 }
 
-std::list<Workshop::Job>::iterator Workshop::best_job() {
+std::list<Workshop::Job>::iterator Workshop::best_job(bool others_wait) {
   const double used = used_seconds(), at = now();
-  const bool others_wait = several_wait();
+  for (const ClientState& client : clients_) client->below_floor = below_floor(*client, at, used);
   auto best = jobs_.end();
   std::pair<bool, double> most;
   for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-    const std::pair rank(below_floor(*job->client, at, used), efficiency(job->draft, others_wait));
+    const std::pair rank(job->client->below_floor, efficiency(job->draft, others_wait));
     if (best != jobs_.end() && rank <= most) continue;
     best = job;
     most = rank;

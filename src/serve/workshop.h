@@ -108,7 +108,7 @@ class Workshop {
   std::list<Job> take_late(bool others_wait) CUTWATER_REQUIRES(mutex_);
   void answer_as_stored(std::list<Job> jobs);
   bool several_wait() const CUTWATER_REQUIRES(mutex_);  // clients, for a maker
-  std::list<Job>::iterator best_job() CUTWATER_REQUIRES(mutex_);
+  std::list<Job>::iterator best_job(bool others_wait) CUTWATER_REQUIRES(mutex_);
   double used_seconds() const CUTWATER_REQUIRES(mutex_);
   bool below_floor(const Client::State& client, double at, double used) const
       CUTWATER_REQUIRES(mutex_);

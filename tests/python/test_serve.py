@@ -128,7 +128,7 @@ def test_metrics_are_told(photos: Path) -> None:
 
 
 def test_the_cache_is_in_the_metrics(photos: Path) -> None:
-    with ServeProcess(photos, options=("--metrics", 0, "--cache", "16MiB")) as server:
+    with ServeProcess(photos, options=("--threads", 1, "--metrics", 0, "--cache", "16MiB")) as server:
         pipeline = "decode | resize([24, 24]) | to_tensor"
         expected = stream_of(run(photos, "--epochs", 2, pipeline=pipeline))
         assert stream_of(run(server.url(), "--epochs", 2, "--policy", "all-off", pipeline=pipeline)) == expected
@@ -144,7 +144,7 @@ def test_takes_so_many_trainers_and_tells_the_others(photos: Path) -> None:
         first = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             assert until(lambda: metrics_of(server)["answers_total"] > 0)
-            line = fails("run", "--data", server.url(), "--pipeline", PIPELINE, "--patience", "300ms")
+            line = fails("run", "--data", server.url(), "--pipeline", PIPELINE, "--patience", "4s")
             assert server.address in line and "--clients 1" in line
         finally:
             first.kill()
@@ -198,9 +198,10 @@ def test_tls_is_spoken_to_those_it_vouches_for(photos: Path, token_file: Path, c
         good = os.environ | {"CUTWATER_TOKEN": TOKEN, "CUTWATER_CA": str(certificates / "ca.pem")}
         for policy in ("none", "sophon", "all-off"):
             assert stream_of(run(url, "--policy", policy, env=good)) == expected, policy
-        words = ("run", "--data", url, "--pipeline", PIPELINE, "--patience", "500ms")
-        assert "missing or wrong" in fails(*words, env=good | {"CUTWATER_TOKEN": TOKEN + "x"})
-        assert "missing or wrong" in fails(*words, env={**good, "CUTWATER_TOKEN": ""})
+        patient = ("run", "--data", url, "--pipeline", PIPELINE, "--patience", "20s")
+        assert "missing or wrong" in fails(*patient, env=good | {"CUTWATER_TOKEN": TOKEN + "x"})
+        assert "missing or wrong" in fails(*patient, env={**good, "CUTWATER_TOKEN": ""})
+        words = (*patient[:-1], "500ms")
         for ca in (str(certificates / "other.pem"), ""):
             assert server.address in fails(*words, env=good | {"CUTWATER_CA": ca})
         assert "PEM" in fails(*words, env=good | {"CUTWATER_CA": str(certificates / "none.pem")})
