@@ -64,6 +64,19 @@ TEST_P(CacheSeats, WhatJobsHaveYetToSeeStays) {
   EXPECT_EQ(cache_->stats().evicted, more);
 }
 
+// However little the others save, and though they were seen.
+TEST_P(CacheSeats, WhatSavesNothingHasOnlyRoomThatIsFree) {
+  const auto one = seat();
+  one->begin_epoch(7);
+  SampleId count = 0;
+  while (put_one(count, 0, 1e-7)) ++count;
+  for (SampleId id = 0; id < count; ++id) one->had(7, id);
+  const CacheKey next{kData, kForm, count + 1, 0};
+  EXPECT_FALSE(cache_->has_room(next, kSize, 0));
+  cache_->drop({kData, kForm, count / 2, 0});
+  EXPECT_TRUE(cache_->has_room(next, kSize, 0));
+}
+
 // Otherwise a job alone would drive out what it has had with what it is about to have.
 TEST_P(CacheSeats, WhoMakesAValueDoesNotWantItAnyMore) {
   const auto one = seat();

@@ -43,9 +43,10 @@ std::optional<Keeper::Place> Keeper::reserve(int client, const CacheKey& key, st
   const bool within = within_quota(owner, taken);
   const auto going = within ? std::vector<Number>() : beyond_quota(owner, taken, worth);
   if (!going) return refuse();
-  const std::optional<Number> number = way_for(key, worth / static_cast<double>(taken));
+  const Whose whose = within ? Whose() : Whose(owner);
+  const std::optional<Number> number = way_for(key, worth / static_cast<double>(taken), whose);
   if (!number) return refuse();
-  const std::optional<std::uint64_t> offset = room(taken, worth, within ? Whose() : Whose(owner));
+  const std::optional<std::uint64_t> offset = room(taken, worth, whose);
   if (!offset) return refuse();
   if (residents_.contains(*number)) evict(*number);
   for (const Number own : *going)
@@ -163,7 +164,8 @@ std::optional<Keeper::Number> Keeper::find(const CacheKey& key) const {
 }
 
 // In the emptier of its two sets; where both are full, that of a value there that is to make way.
-std::optional<Keeper::Number> Keeper::way_for(const CacheKey& key, double density) const {
+std::optional<Keeper::Number> Keeper::way_for(const CacheKey& key, double density,
+                                              Whose whose) const {
   const Spots spots = spots_of(key, segment_->shape().sets);
   std::optional<Number> best;
   std::size_t most_free = 0;
@@ -176,7 +178,7 @@ std::optional<Keeper::Number> Keeper::way_for(const CacheKey& key, double densit
       if (values_[number].offset == 0) {
         ++free;
         last = number;
-      } else if (residents_.contains(number)) {
+      } else if (residents_.contains(number) && may_go(number, whose)) {
         resident.push_back(number);
       }
     }

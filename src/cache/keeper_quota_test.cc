@@ -98,6 +98,26 @@ TEST(KeeperQuota, NothingGoesForAValueThatFindsNoPlace) {
   EXPECT_EQ(users.evicted(), 1);
 }
 
+// There is room for bytes, but not for a name.
+TEST(KeeperQuota, OthersKeepTheirPlacesInAFullIndex) {
+  Users users(16 * kMiB, 45'000);
+  ASSERT_TRUE(users.put(1, 20'000, 1));
+  ASSERT_TRUE(users.put(2, 20'000, 1));
+  SampleId tried = 0;
+  for (int refused = 0; refused < 1000; ++tried)
+    if (!users.put_other(tried, 1'000, 1e-3)) ++refused;
+  const auto others = [&] {
+    SampleId there = 0;
+    for (SampleId sample = 0; sample < tried; ++sample)
+      there += users.reader->has(Users::other_key(sample)) ? 1 : 0;
+    return there;
+  };
+  const SampleId before = others();
+  for (SampleId sample = 3; sample < 200; ++sample)
+    users.put(sample, 20'000, static_cast<double>(sample));
+  EXPECT_EQ(others(), before);
+}
+
 TEST(KeeperQuota, AReaderKnowsWhatIsLeft) {
   Users users(4 * kMiB, 45'000);
   EXPECT_TRUE(users.has_room(1, 44'000, 1));

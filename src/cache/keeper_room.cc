@@ -81,16 +81,16 @@ std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size
     begin -= arena_.free_until(begin);
     end += arena_.free_from(end);
   };
-  const auto may_go = [&](Number number) { return !whose || values_[number].owner == *whose; };
   for (take(victim); end - begin < size;) {
     // The next on either side, where it is a value, may go and lies close.
     std::optional<Number> before, after;
     if (left != by_place_.begin()) {
       const auto& [offset, number] = *std::prev(left);
-      if (offset + arena_.rounded(values_[number].size) == begin && may_go(number)) before = number;
+      if (offset + arena_.rounded(values_[number].size) == begin && may_go(number, whose))
+        before = number;
     }
     if (const auto next = std::next(right);
-        next != by_place_.end() && next->first == end && may_go(next->second))
+        next != by_place_.end() && next->first == end && may_go(next->second, whose))
       after = next->second;
     if (!before && !after) return {};
     if (before && (!after || residents_.density(*before) < residents_.density(*after))) {

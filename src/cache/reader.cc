@@ -2,6 +2,7 @@
 #include "cache/reader.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "cache/forks.h"
@@ -119,7 +120,9 @@ bool Reader::has_room(const CacheKey& key, std::size_t bytes, double seconds) co
   const Audience audience(*segment_);
   const double worth = Residents::worth_of(seconds, audience.uses(key));
   if (worth <= 0 && audience.sits_at(key.data)) return false;
-  const double density = worth / static_cast<double>(size);
+  // What saves nothing gets what is free, and the place of what nobody can use any more.
+  const double density =
+      seconds > 0 ? worth / static_cast<double>(size) : std::numeric_limits<double>::min();
   if (is_beyond_quota(size)) return seconds > 0 && something_makes_way(audience, density, key.data);
   if (size <= header.largest_free.load(std::memory_order_relaxed) && has_free_way(key)) return true;
   return header.no_place.load(std::memory_order_relaxed) == 0 &&

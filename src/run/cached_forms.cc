@@ -183,14 +183,13 @@ std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, Keeper
 // usually does, says whether it would be kept. For a job that is alone nothing changes by itself:
 // what was refused gets room that is free, and drives nothing out.
 bool CachedForms::has_room(const Form& form, Turn turn) const {
-  const std::int64_t offered = form.offered.load(std::memory_order_relaxed);
-  if (offered == 0) return cache_->has_room(key(form, turn), 0, kNobodyKnows);
+  const std::optional<double> usual = form.usual_bytes();
+  if (!usual) return cache_->has_room(key(form, turn), 0, kNobodyKnows);
   const Made& made = made_[static_cast<std::size_t>(turn.id)];
   double bytes = made.bytes.load(std::memory_order_relaxed);
   double density = made.density.load(std::memory_order_relaxed);
   if (form.fresh || !(density > 0)) {
-    bytes = static_cast<double>(form.offered_bytes.load(std::memory_order_relaxed)) /
-            static_cast<double>(offered);
+    bytes = *usual;
     density = form.usual_density.load(std::memory_order_relaxed) * saved_share(form);
   } else if (made.refused.load(std::memory_order_relaxed) && jobs() == 1) {
     density = 0;
@@ -198,7 +197,7 @@ bool CachedForms::has_room(const Form& form, Turn turn) const {
   return cache_->has_room(key(form, turn), static_cast<std::size_t>(bytes), density * bytes);
 }
 
-// Only free room counts: what is worth nothing drives nothing out but what nobody can use any more.
+// Only free room counts: what saves nothing drives nothing out but what nobody can use any more.
 std::optional<SampleId> CachedForms::lacks() {
   constexpr std::uint64_t kLook = 256;
   const auto size = static_cast<std::uint64_t>(what_.source->size());
@@ -209,11 +208,9 @@ std::optional<SampleId> CachedForms::lacks() {
     if (form == nullptr) continue;
     const CacheKey key = this->key(*form, {id, 0});
     const double bytes = made_[static_cast<std::size_t>(id)].bytes.load(std::memory_order_relaxed);
-    const std::int64_t offered = form->offered.load(std::memory_order_relaxed);
-    if (offered == 0) return std::nullopt;  // nobody knows how large such samples are
-    const double usual = static_cast<double>(form->offered_bytes.load(std::memory_order_relaxed)) /
-                         static_cast<double>(offered);
-    if (!cache_->has_room(key, static_cast<std::size_t>(bytes > 0 ? bytes : usual), 0)) continue;
+    const std::optional<double> usual = form->usual_bytes();
+    if (!usual) return std::nullopt;  // nobody knows how large such samples are
+    if (!cache_->has_room(key, static_cast<std::size_t>(bytes > 0 ? bytes : *usual), 0)) continue;
     const bool there = std::ranges::any_of(forms_, [&](const Form& other) {
       return !other.fresh && cache_->has(this->key(other, {id, 0}));
     });
@@ -251,19 +248,21 @@ double CachedForms::saved_seconds(Form& form, double seconds, double bytes) cons
   return saved * saved_share(form);
 }
 
-void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds,
-                       KeeperWork& work) try {
+bool CachedForms::put(const Sample& sample, std::uint32_t epoch, double seconds, Room room,
+                      KeeperWork& work) try {
   const Timed timed(work.cache_ns);
   Form* form = what_.pipeline.stable(sample.cut) ? stable_form(sample.id) : fresh_;
   // Another may have been chosen since it was wanted.
   if (form == nullptr || form->cut != sample.cut) form = at(sample.cut, codec_);
-  if (form == nullptr || !all_present(sample)) return;
+  if (form == nullptr || !all_present(sample)) return false;
   const FormWriter writer(sample, form->codec, checksum());
   const auto size = static_cast<std::int64_t>(writer.size());
   form->offered_bytes.fetch_add(size, std::memory_order_relaxed);
   form->offered.fetch_add(1, std::memory_order_relaxed);
   const double saved = saved_seconds(*form, seconds, static_cast<double>(size));
-  const bool kept = cache_->put(key(*form, {sample.id, epoch}), writer.size(), saved,
+  const CacheKey key = this->key(*form, {sample.id, epoch});
+  if (room == Room::kThatIsFree && !cache_->has_room(key, writer.size(), 0)) return false;
+  const bool kept = cache_->put(key, writer.size(), saved,
                                 [&writer](std::span<std::uint8_t> place) { writer.write(place); });
   if (form == stable_form(sample.id)) {
     Made& made = made_[static_cast<std::size_t>(sample.id)];
@@ -274,13 +273,14 @@ void CachedForms::keep(const Sample& sample, std::uint32_t epoch, double seconds
   }
   if (!kept) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    return;
+    return false;
   }
-  ++work.kept;
   form->kept_bytes.fetch_add(size, std::memory_order_relaxed);
   form->kept.fetch_add(1, std::memory_order_relaxed);
+  return true;
 } catch (...) {  // out of memory, or a back end's trouble: the sample is there all the same
   refused_.fetch_add(1, std::memory_order_relaxed);
+  return false;
 }
 
 std::string CachedForms::name_of(const Form& form) const {

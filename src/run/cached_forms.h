@@ -28,12 +28,18 @@ class CachedForms final : public FormKeeper {
 
   std::optional<Kept> find(Turn turn, const ReadContext& into, KeeperWork& work) override;
   std::optional<Cut> wants(Turn turn, Cut from, From made_from) override;
-  void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override;
+  void keep(const Sample& sample, std::uint32_t epoch, double seconds, KeeperWork& work) override {
+    (void)put(sample, epoch, seconds, Room::kThatIsMade, work);
+  }
 
   void learn_read(double seconds) override;
 
   bool refills() const override { return cache_->can_be_searched(); }
   std::optional<SampleId> lacks() override;
+  bool keep_ahead(const Sample& sample, std::uint32_t epoch, double seconds,
+                  KeeperWork& work) override {
+    return put(sample, epoch, seconds, Room::kThatIsFree, work);
+  }
 
   CacheSeat* seat() { return seat_ ? &*seat_ : nullptr; }  // null: the cache knows no jobs
   // The job is over; what its threads still do counts no more.
@@ -63,7 +69,16 @@ class CachedForms final : public FormKeeper {
     const std::uint64_t number;  // CacheKey::form
     std::atomic<std::int64_t> kept{0}, kept_bytes{0}, offered{0}, offered_bytes{0};
     std::atomic<double> usual_density{0};  // about the median of what samples took, by the byte
+
+    // Of a sample; nothing: none was offered yet.
+    std::optional<double> usual_bytes() const {
+      const std::int64_t samples = offered.load(std::memory_order_relaxed);
+      if (samples == 0) return std::nullopt;
+      return static_cast<double>(offered_bytes.load(std::memory_order_relaxed)) /
+             static_cast<double>(samples);
+    }
   };
+  enum class Room : std::uint8_t { kThatIsMade, kThatIsFree };
 
   CacheKey key(const Form& form, Turn turn) const;
   Checksum checksum() const { return cache_->shared() ? Checksum::kXxh3 : Checksum::kNone; }
@@ -75,6 +90,7 @@ class CachedForms final : public FormKeeper {
   int jobs_that_share() const;
   void choose_again();
   bool has_room(const Form& form, Turn turn) const;
+  bool put(const Sample& sample, std::uint32_t epoch, double seconds, Room room, KeeperWork& work);
   // Of the seconds until a form is there, those that a hit saves.
   double saved_share(const Form& form) const {
     MutexLock lock(mutex_);

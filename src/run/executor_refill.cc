@@ -135,9 +135,9 @@ Executor::Ahead Executor::make_ahead(SampleId id, std::uint32_t epoch) {
   if (!sample) return Ahead::kNothing;
   const double made_s = thread_seconds() - start;
   if (!still_has_time()) return Ahead::kNoTime;
-  options_.keeper->keep(sample.value(), epoch, read_s + made_s, work.keeper);
-  work.made_ahead = work.keeper.kept;
-  const bool kept = work.made_ahead > 0;
+  const bool kept =
+      options_.keeper->keep_ahead(sample.value(), epoch, read_s + made_s, work.keeper);
+  work.made_ahead = kept ? 1 : 0;
   MutexLock lock(mutex_);
   work.move_to(work_);
   return kept ? Ahead::kKept : Ahead::kNothing;

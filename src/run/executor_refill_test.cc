@@ -34,16 +34,15 @@ class Lacking final : public FormKeeper {
   std::optional<Cut> wants(Turn, Cut from, From) override {
     return from == 0 ? std::optional<Cut>(0) : std::nullopt;
   }
-  void keep(const Sample& sample, std::uint32_t, double, KeeperWork& work) override {
+  void keep(const Sample&, std::uint32_t, double, KeeperWork&) override {}
+  bool keep_ahead(const Sample& sample, std::uint32_t, double, KeeperWork&) override {
     const std::lock_guard lock(mutex_);
-    if (std::this_thread::get_id() != refiller_) return;
-    ++work.kept;
     made_.push_back(sample.id);
+    return true;
   }
   bool refills() const override { return true; }
   std::optional<SampleId> lacks() override {
     std::unique_lock lock(mutex_);
-    refiller_ = std::this_thread::get_id();
     ++asked_;
     changed_.notify_all();
     changed_.wait(lock, [&] { return over_ || !lacking_.empty(); });
@@ -93,7 +92,6 @@ class Lacking final : public FormKeeper {
   mutable std::condition_variable changed_;
   std::deque<SampleId> lacking_;
   std::vector<SampleId> made_;
-  std::thread::id refiller_;
   int asked_ = 0, looking_ = 0;
   bool stalled_ = false, over_ = false;
 };
@@ -263,18 +261,10 @@ TEST(Refill, WhatAnotherJobMakesIsLeftToIt) {
   EXPECT_EQ(trial.source->reads(), reads);
 }
 
-TEST(Refill, OfTwoKeepersEitherMayLackSomething) {
+TEST(Refill, IsNotForTwoKeepersOfWhichOneMayHaveWhatTheOtherLacks) {
   Lacking first, second;
-  first.end();
-  second.end();
-  TwoKeepers both(first, second);
-  EXPECT_TRUE(both.refills());
-  EXPECT_EQ(both.lacks(), std::nullopt);
-  second.lack({4});
-  EXPECT_EQ(both.lacks(), 4);
-  first.lack({3});
-  second.lack({4});
-  EXPECT_EQ(both.lacks(), 3);
+  const TwoKeepers both(first, second);
+  EXPECT_FALSE(both.refills());
 }
 
 }  // namespace

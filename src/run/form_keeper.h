@@ -30,7 +30,6 @@ struct KeeperWork {
   std::uint64_t stored_bytes = 0;  // read from what was put aside, or from the store
   std::uint64_t stored_ns = 0;     // reading them
   std::vector<std::int64_t> hits;  // in memory, by the keeper's forms
-  std::int64_t kept = 0;           // samples, in memory
 
   void move_to(KeeperWork& sum);  // and starts anew
 };
@@ -40,7 +39,6 @@ inline void KeeperWork::move_to(KeeperWork& sum) {
   sum.spool_ns += std::exchange(spool_ns, 0);
   sum.stored_bytes += std::exchange(stored_bytes, 0);
   sum.stored_ns += std::exchange(stored_ns, 0);
-  sum.kept += std::exchange(kept, 0);
   sum.hits.resize(std::max(sum.hits.size(), hits.size()));
   for (std::size_t form = 0; form < hits.size(); ++form)
     sum.hits[form] += std::exchange(hits[form], 0);
@@ -95,9 +93,15 @@ class FormKeeper {
   // One that it lacks and has room for, so that nothing else makes way: each call looks at some of
   // the others; nothing: none of those.
   virtual std::optional<SampleId> lacks() { return std::nullopt; }
+  // As keep(), of one that it lacks, but nothing makes way for it. Whether it was kept.
+  virtual bool keep_ahead(const Sample& /*sample*/, std::uint32_t /*epoch*/, double /*seconds*/,
+                          KeeperWork& /*work*/) {
+    return false;
+  }
 };
 
-// Two keepers, the faster one first.
+// Two keepers, the faster one first. Nothing is made for them in spare time: what one lacks, the
+// other may have.
 class TwoKeepers final : public FormKeeper {
  public:
   // REQUIRES: both outlive this.
@@ -121,11 +125,6 @@ class TwoKeepers final : public FormKeeper {
   void learn_read(double seconds) override {
     first_.learn_read(seconds);
     second_.learn_read(seconds);
-  }
-  bool refills() const override { return first_.refills() || second_.refills(); }
-  std::optional<SampleId> lacks() override {
-    const std::optional<SampleId> id = first_.lacks();
-    return id ? id : second_.lacks();
   }
 
  private:

@@ -125,6 +125,8 @@ def test_what_was_cleared_is_made_again_while_the_consumer_is_busy(photos: Path,
         third = iter(feed)
         got += [seen(next(third)), seen(next(third))]
         assert until(lambda: daemon.ask("stat")["entries"] == len(ds))
+        # Of the third epoch two batches of five were taken, and one more is ready.
+        assert until(lambda: cache_of(feed)["hits"] + cache_of(feed)["misses"] == 2 * len(ds) + 3 * 5)
         books = cache_of(feed)
         assert books["made_ahead"] > 0
         assert [*got, *map(seen, third)] == expected

@@ -64,19 +64,27 @@ def test_other_bytes_than_were_kept_are_told_of_once(photos: Path, tmp_path: Pat
     plain = cw.DataLoader(ds, 4)
     with serve("redis", 32 << 20, tmp_path) as server, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        with cw.DataLoader(ds, 4, cache=server.name, cache_cut="decode") as feed:
+        # One thread: who finds a damaged value drops it before anybody else can find it.
+        with cw.DataLoader(ds, 4, cache=server.name, cache_cut="decode", num_workers=1) as feed:
+
+            def after_an_epoch() -> dict[str, Any]:
+                assert stream(feed) == stream(plain)
+                books: dict[str, Any] = feed.stats()["cache"]
+                return books
+
             assert stream(feed) == stream(plain) and not told
             names = re.findall(rb"cutwater:\{\w+:\w+\}\S+", server.ask("KEYS", "*"))  # type: ignore[attr-defined]
             for name in names[:2]:
                 server.ask("SETRANGE", name.decode(), "100", "other bytes")  # type: ignore[attr-defined]
             # Some epochs are made already.
-            assert until(lambda: stream(feed) == stream(plain) and feed.stats()["cache"]["damaged"] == 2)
-            assert stream(feed) == stream(plain)
+            assert until(lambda: after_an_epoch()["damaged"] == 2)
+            after_an_epoch()
             assert feed.stats()["cache"]["trouble"] is None
             assert "other bytes than were kept, 2 times" in feed.explain()
             assert "does not work" not in feed.explain()
             server.stop_or_start()
-            assert until(lambda: stream(feed) == stream(plain) and feed.stats()["cache"]["trouble"])
+            assert until(lambda: bool(after_an_epoch()["trouble"]))
+            after_an_epoch()  # who gets a batch is told
             assert "does not work" in feed.explain()
     mine = [str(warning.message) for warning in told if warning.category is RuntimeWarning]
     assert len(mine) == 2 and "other bytes than were kept" in mine[0] and "redis" in mine[1], mine
