@@ -129,12 +129,12 @@ class Keeper {
   bool seen(const Seat& seat, SampleId sample) const;
   double uses(const CacheKey& key) const;
   std::optional<Number> find(const CacheKey& key) const;
+  // Of whom values may make way: anybody, or one owner.
+  using Whose = std::optional<std::uint32_t>;
   std::optional<Number> way_for(const CacheKey& key, double density, Whose whose) const;
   bool may_go(Number number, Whose whose) const {
     return !whose || values_[number].owner == *whose;
   }
-  // Of whom values may make way: anybody, or one owner.
-  using Whose = std::optional<std::uint32_t>;
   std::optional<std::uint64_t> room(std::uint64_t size, double worth, Whose whose);
   std::vector<Number> run_around(Number victim, std::uint64_t size, double worth,
                                  Whose whose) const;

@@ -350,8 +350,9 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
       FormSource from{form->view(), form, job_.pool.get()};
       from.most_bytes = wire::kMostReplyBytes;
       from.checksum = Checksum::kXxh3;
-      Sample sample = read_form(from, asked.id, variants[reply.way()].cut);
-      asked.of->part.relabel(sample);
+      const Part& part = asked.of->part;
+      Sample sample = read_form(from, asked.id - part.first, variants[reply.way()].cut);
+      part.renumber(sample);
       fetched.sample = std::move(sample);
     } catch (...) {
       const Failure failure = caught(asked.id, "read");
@@ -437,7 +438,7 @@ void FetchClient::send(Holding& holding, Time now) {
     std::size_t up = 0;
     for (const std::size_t number : holding.servers) {
       Server& server = servers_[number];
-      up += server.up() ? 1 : 0;
+      if (server.up()) ++up;
       if (server.call && server.call->writable() &&
           (least == nullptr || server.asked.size() < least->asked.size()))
         least = &server;

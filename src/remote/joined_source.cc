@@ -80,8 +80,7 @@ Result<Sample> JoinedSource::read(SampleId id, const ReadContext& into) const tr
     sample.failure().sample = id;
     return sample;
   }
-  sample.value().id = id;
-  parts_[place].relabel(sample.value());
+  parts_[place].renumber(sample.value());
   return sample;
 } catch (...) {
   return caught(id, "read");

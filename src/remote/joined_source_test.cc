@@ -92,7 +92,7 @@ TEST_F(RemoteParts, TellWhatTheWholeIs) {
   const auto pool = BufferPool::create(1 << 20);
   for (SampleId id = 0; id < joined->size(); ++id) {
     EXPECT_EQ(image_of(*joined, id), image_of(*whole_, id));
-    const Result<Sample> sample = joined->read(id, *pool);
+    Result<Sample> sample = joined->read(id, *pool);
     ASSERT_TRUE(sample);
     EXPECT_EQ(sample.value().id, id);
     std::int64_t label = -1;

@@ -29,7 +29,9 @@ struct Part {
                                         url.text());
     return labels[static_cast<std::size_t>(own)];
   }
-  void relabel(Sample& sample) const {
+  // A sample of the part becomes one of the whole.
+  void renumber(Sample& sample) const {
+    sample.id += first;
     Tensor* const tensor = labels.empty() ? nullptr : sample.find(kLabelField);
     if (tensor == nullptr) return;
     std::int64_t own = 0;
