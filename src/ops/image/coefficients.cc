@@ -36,25 +36,13 @@ std::size_t value_bytes(std::uint64_t mask) {
 
 // Appends a row of blocks: masks, DCs, values.
 void put_row(const std::int16_t* groups, std::int64_t blocks, std::vector<std::uint8_t>& out) {
-  const std::size_t masks = out.size(), dcs = masks + 8 * static_cast<std::size_t>(blocks);
-  out.resize(masks + kBlockHead * static_cast<std::size_t>(blocks));
-  for (std::int64_t x = 0; x < blocks; ++x) {
-    const std::int16_t* block = groups + block_place(x);
-    std::uint64_t mask = 0;
-    bool wide = false;
-    for (std::int64_t n = 1; n < 64; ++n) {
-      const std::int16_t value = block[group_place(n)];
-      mask |= static_cast<std::uint64_t>(value != 0) << n;
-      wide = wide || value != static_cast<std::int8_t>(value);
-    }
-    for (std::uint64_t left = mask; left != 0; left &= left - 1) {
-      const std::int16_t value = block[group_place(std::countr_zero(left))];
-      out.push_back(static_cast<std::uint8_t>(value));
-      if (wide) out.push_back(static_cast<std::uint8_t>(value >> 8));
-    }
-    put(out, masks + 8 * static_cast<std::size_t>(x), mask | (wide ? 1 : 0));
-    put(out, dcs + 2 * static_cast<std::size_t>(x), block[0]);
-  }
+  const auto count = static_cast<std::size_t>(blocks);
+  const std::size_t masks = out.size(), dcs = masks + 8 * count,
+                    values = masks + kBlockHead * count;
+  out.resize(values + kMostValueBytes * count);
+  const std::uint8_t* const end =
+      pack_blocks(groups, blocks, out.data() + masks, out.data() + dcs, out.data() + values);
+  out.resize(static_cast<std::size_t>(end - out.data()));
 }
 
 }  // namespace

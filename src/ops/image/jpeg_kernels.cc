@@ -223,6 +223,93 @@ const std::uint8_t* ExpandBlocks(const std::uint8_t* masks, const std::uint8_t* 
   return values;
 }
 
+#if HWY_TARGET <= HWY_AVX3_DL
+
+// Rows r and three more of a block in one vector.
+HWY_INLINE __m512i four_rows(const std::int16_t* block, std::int64_t r) {
+  const auto row = [&](std::int64_t n) HWY_ATTR {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + group_place(8 * (r + n))));
+  };
+  const __m256i lower = _mm256_inserti128_si256(_mm256_castsi128_si256(row(0)), row(1), 1);
+  const __m256i upper = _mm256_inserti128_si256(_mm256_castsi128_si256(row(2)), row(3), 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1);
+}
+
+HWY_INLINE std::uint8_t* pack_block(const std::int16_t* block, std::uint64_t& mask,
+                                    std::uint8_t* values) {
+  const __m512i half[2] = {four_rows(block, 0), four_rows(block, 4)};
+  std::uint64_t present = 0, wide = 0;
+  __m256i bytes[2];
+  for (int h = 0; h < 2; ++h) {
+    bytes[h] = _mm512_cvtepi16_epi8(half[h]);
+    present |= std::uint64_t{_mm512_test_epi16_mask(half[h], half[h])} << (32 * h);
+    wide |= std::uint64_t{_mm512_cmpneq_epi16_mask(half[h], _mm512_cvtepi8_epi16(bytes[h]))}
+            << (32 * h);
+  }
+  present &= ~std::uint64_t{1};
+  mask = present;
+  if (HWY_UNLIKELY((wide & present) != 0)) {
+    mask |= 1;
+    for (int h = 0; h < 2; ++h) {
+      const auto part = static_cast<std::uint32_t>(present >> (32 * h));
+      _mm512_storeu_si512(values, _mm512_maskz_compress_epi16(part, half[h]));
+      values += 2 * std::popcount(part);
+    }
+    return values;
+  }
+  const __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(bytes[0]), bytes[1], 1);
+  _mm512_storeu_si512(values, _mm512_maskz_compress_epi8(present, all));
+  return values + std::popcount(present);
+}
+
+#else
+
+HWY_INLINE std::uint8_t* pack_block(const std::int16_t* block, std::uint64_t& mask,
+                                    std::uint8_t* values) {
+  std::uint64_t present = 0, wide = 0;
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t n = 1; n < 64; ++n) {
+    const std::int16_t value = block[group_place(n)];
+    present |= std::uint64_t{value != 0} << n;
+    wide |= std::uint64_t{value != static_cast<std::int8_t>(value)} << n;
+  }
+#else
+  const hn::FixedTag<std::int16_t, 8> d;
+  for (std::int64_t r = 0; r < 8; ++r) {
+    const auto row = hn::LoadU(d, block + group_place(8 * r));
+    const auto narrow = hn::ShiftRight<8>(hn::ShiftLeft<8>(row));
+    std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(d, hn::Ne(row, hn::Zero(d)), bits);
+    present |= std::uint64_t{bits[0]} << (8 * r);
+    hn::StoreMaskBits(d, hn::Ne(row, narrow), bits);
+    wide |= std::uint64_t{bits[0]} << (8 * r);
+  }
+#endif
+  present &= ~std::uint64_t{1};
+  const bool two_bytes = (wide & present) != 0;
+  mask = present | (two_bytes ? 1 : 0);
+  for (std::uint64_t left = present; left != 0; left &= left - 1) {
+    const std::int16_t value = block[group_place(std::countr_zero(left))];
+    *values++ = static_cast<std::uint8_t>(value);
+    if (two_bytes) *values++ = static_cast<std::uint8_t>(value >> 8);
+  }
+  return values;
+}
+
+#endif
+
+std::uint8_t* PackBlocks(const std::int16_t* coefficients, std::int64_t blocks, std::uint8_t* masks,
+                         std::uint8_t* dcs, std::uint8_t* values) {
+  for (std::int64_t x = 0; x < blocks; ++x) {
+    const std::int16_t* block = coefficients + block_place(x);
+    std::uint64_t mask = 0;
+    values = pack_block(block, mask, values);
+    std::memcpy(masks + 8 * x, &mask, sizeof mask);
+    std::memcpy(dcs + 2 * x, block, sizeof *block);
+  }
+  return values;
+}
+
 // Products of 16-bit numbers as libjpeg has them: rounded after 16 fractional bits. Its factors
 // beyond 16 bits are split into a whole part and the rest.
 constexpr int kRed = 91881 - 65536, kBlue = 116130 - 2 * 65536;
@@ -406,6 +493,7 @@ namespace cutwater::image {
 
 HWY_EXPORT(InverseDct);
 HWY_EXPORT(ExpandBlocks);
+HWY_EXPORT(PackBlocks);
 HWY_EXPORT(YccToRgb);
 HWY_EXPORT(Upsample2x1);
 HWY_EXPORT(Upsample2x2);
@@ -420,6 +508,10 @@ const std::uint8_t* expand_blocks(const std::uint8_t* masks, const std::uint8_t*
                                   const std::uint8_t* values, std::int64_t blocks,
                                   std::int16_t* coefficients) {
   return HWY_DYNAMIC_DISPATCH(ExpandBlocks)(masks, dcs, values, blocks, coefficients);
+}
+std::uint8_t* pack_blocks(const std::int16_t* coefficients, std::int64_t blocks,
+                          std::uint8_t* masks, std::uint8_t* dcs, std::uint8_t* values) {
+  return HWY_DYNAMIC_DISPATCH(PackBlocks)(coefficients, blocks, masks, dcs, values);
 }
 void ycc_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
                 std::int64_t count, std::uint8_t* red, std::uint8_t* green, std::uint8_t* blue) {

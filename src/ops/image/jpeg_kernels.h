@@ -32,6 +32,11 @@ void inverse_dct(std::int16_t* coefficients, const std::int16_t* quantizer, std:
 const std::uint8_t* expand_blocks(const std::uint8_t* masks, const std::uint8_t* dcs,
                                   const std::uint8_t* values, std::int64_t blocks,
                                   std::int16_t* coefficients);
+// The way back: masks and DCs of so many blocks, and their values, of which kMostValueBytes are
+// written beyond what is there before each block. Returns where the values end.
+inline constexpr std::int64_t kMostValueBytes = 128;  // of a block
+std::uint8_t* pack_blocks(const std::int16_t* coefficients, std::int64_t blocks,
+                          std::uint8_t* masks, std::uint8_t* dcs, std::uint8_t* values);
 
 // One row of YCbCr to red, green and blue. May write up to kVectorSlack bytes more than `count`.
 inline constexpr std::int64_t kVectorSlack = 64;

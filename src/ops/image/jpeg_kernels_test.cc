@@ -325,5 +325,52 @@ TEST(JpegKernels, BlocksExpandToWhatTheirMasksSay) {
   }
 }
 
+// What is packed has values of two bytes only where one needs them, no zeros, and expands to what
+// it was.
+TEST(JpegKernels, BlocksArePackedAndExpandAgain) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 400; ++i) {
+    const std::int64_t blocks = 1 + static_cast<std::int64_t>(random() % 13);
+    const auto count = static_cast<std::size_t>(blocks);
+    Coefficients in(static_cast<std::size_t>(groups_of(blocks) * kGroupValues));
+    const unsigned density = 1 + random() % 70, range = random() % 3;
+    Data masks(8 * count), dcs(2 * count), values;
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      std::uint64_t mask = 0;
+      std::vector<std::int16_t> present;
+      bool wide = false;
+      for (std::int64_t n = 0; n < 64; ++n) {
+        if (random() % density != 0) continue;
+        constexpr std::int16_t kEdges[] = {127, 128, -128, -129, 32767, -32768, 255, -1};
+        const std::int16_t value = range == 0   ? static_cast<std::int16_t>(random() % 256 - 128)
+                                   : range == 1 ? kEdges[random() % 8]
+                                                : static_cast<std::int16_t>(random());
+        in[static_cast<std::size_t>(block_place(b) + group_place(n))] = value;
+        if (n == 0 || value == 0) continue;
+        mask |= std::uint64_t{1} << n;
+        wide = wide || value < -128 || value > 127;
+        present.push_back(value);
+      }
+      mask |= wide ? 1 : 0;
+      std::memcpy(&masks[static_cast<std::size_t>(8 * b)], &mask, 8);
+      std::memcpy(&dcs[static_cast<std::size_t>(2 * b)],
+                  &in[static_cast<std::size_t>(block_place(b))], 2);
+      for (const std::int16_t value : present) {
+        values.push_back(static_cast<std::uint8_t>(value));
+        if (wide) values.push_back(static_cast<std::uint8_t>(value >> 8));
+      }
+    }
+    for_each_simd_level([&] {
+      Data got_masks(masks.size()), got_dcs(dcs.size()), got(kMostValueBytes * count);
+      const std::uint8_t* end =
+          pack_blocks(in.data(), blocks, got_masks.data(), got_dcs.data(), got.data());
+      got.resize(static_cast<std::size_t>(end - got.data()));
+      EXPECT_EQ(got_masks, masks);
+      EXPECT_EQ(got_dcs, dcs);
+      EXPECT_EQ(got, values);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace cutwater::image
