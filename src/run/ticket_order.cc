@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/ticket_order.h"
 
+#include <unistd.h>
+
 #include <utility>
+
+#include "cutwater/rng.h"
 
 namespace cutwater {
 namespace {
@@ -14,6 +18,12 @@ Ledger ledger_of(const What& what, EpochOrder order, const EpochStart& start, Le
   // What would be dropped need not be made; only where samples may be left out is all of it needed.
   if (what.drop_last && what.bad_samples.policy != OnError::kSkip) end -= end % what.batch_size;
   return Ledger(std::move(order), end, start.position, start.done_beyond, by_id);
+}
+
+// Jobs of one seed would make the same samples at the same time if they chose alike.
+std::uint64_t own_number(const CacheSeat* seat) {
+  return Rng({reinterpret_cast<std::uintptr_t>(seat), static_cast<std::uint32_t>(getpid()), 0, 0})
+      .bits64();
 }
 
 }  // namespace
@@ -48,14 +58,14 @@ void TicketOrder::begin_at_seat() {
     for (std::int64_t position = 0; position < size(); ++position)
       if (!ledger_.is_left(position)) seat_->had(draw_, ledger_.order()[position]);
   if (!free_) return;
-  choose_.emplace(ledger_, seed_, epoch_, tide);
+  choose_.emplace(ledger_, seed_ ^ own_number(seat_), epoch_, tide);
   seat_->arrivals(arrivals_);
   choose_->begin(arrivals_);
 }
 
 void TicketOrder::ask_seat() {
   tickets_until_ask_ = kTicketsBetween - 1;
-  choose_->set_others(seat_->others());
+  choose_->set_others(seat_->others(), seat_->others_alike() > 0);
   arrivals_.clear();
   seat_->arrivals(arrivals_);
   choose_->arrived(arrivals_);

@@ -27,6 +27,12 @@ Ledger::Claim Ledger::claim_head() {
   return take(head_);
 }
 
+std::optional<Ledger::Claim> Ledger::claim_behind_head(std::int64_t behind) {
+  head_ = issued_.next_clear(head_);
+  if (!is_left(head_ + behind)) return std::nullopt;
+  return take(head_ + behind);
+}
+
 std::optional<Ledger::Claim> Ledger::claim(SampleId id) {
   const std::int64_t position = position_of(id);
   if (position < 0) return std::nullopt;

@@ -37,6 +37,8 @@ class Ledger {
 
   // The first unissued position. REQUIRES: left() > 0
   Claim claim_head();
+  // The one so many behind it; nothing: that has been issued. REQUIRES: left() > 0, behind >= 0
+  std::optional<Claim> claim_behind_head(std::int64_t behind);
   // This sample; nothing: it has been issued, or is none of this epoch, or of no data set at all.
   // Constant time, as is unissued(). REQUIRES, of both: made with ById::kYes.
   std::optional<Claim> claim(SampleId id);

@@ -71,7 +71,11 @@ Ledger::Claim Opportunist::next() {
                  {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
   const double chance = static_cast<double>(random[0]) * 0x1.0p-32;
   std::optional<Ledger::Claim> claim;
-  if (run_ < run_limit() && chance < share_of_residents()) claim = claim_resident(random[1]);
+  if (run_ < run_limit()) {
+    if (chance < share_of_residents()) claim = claim_resident(random[1]);
+    if (!claim && others_ > 0 && others_alike_)
+      claim = ledger_.claim_behind_head(static_cast<std::int64_t>(random[2]) % kNearHead);
+  }
   run_ = claim ? run_ + 1 : 0;
   if (!claim) claim = ledger_.claim_head();
   if (noted_[claim->id]) --noted_unissued_;

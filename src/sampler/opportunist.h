@@ -18,7 +18,10 @@
 // order that follows from the tide alone, so that jobs of one tide soon have had the same, and it
 // can make way.
 //
-// Displacement is bounded: after run_limit() residents in a row comes a head, so a sample of
+// Jobs that draw alike have the same order, and would make the same heads at the same time. So one
+// of them takes, instead of the head, one of the next kNearHead that are unissued.
+//
+// Displacement is bounded: after run_limit() others in a row comes the head, so a sample of
 // position n is issued with one of the first (n + 1) * (kLongestRun + 1) tickets. A job that is
 // alone takes heads only: its order is the epoch's.
 #pragma once
@@ -36,7 +39,7 @@ namespace cutwater {
 
 class Opportunist {
  public:
-  static constexpr std::int64_t kLongestRun = 64;
+  static constexpr std::int64_t kLongestRun = 64, kNearHead = 64;
 
   // REQUIRES: the ledger outlives this, and was made with ById::kYes.
   Opportunist(Ledger& ledger, std::uint64_t seed, std::uint32_t epoch, std::uint64_t tide);
@@ -45,8 +48,12 @@ class Opportunist {
   // that are named twice, that are gone again (they become misses) or that do not exist do no harm.
   void begin(std::span<const SampleId> residents);
   void arrived(std::span<const SampleId> residents);
-  // Jobs besides this one that use the same data set in the same cache.
-  void set_others(int others) { others_ = others; }
+  // Jobs besides this one that use the same data set in the same cache, and whether some of them
+  // draw as this one does.
+  void set_others(int others, bool alike = false) {
+    others_ = others;
+    others_alike_ = alike;
+  }
 
   // The next ticket's sample. REQUIRES: ledger.left() > 0
   Ledger::Claim next();
@@ -66,6 +73,7 @@ class Opportunist {
   const std::int64_t window_;  // tickets over which arrivals are counted
 
   int others_ = 0;
+  bool others_alike_ = false;
   BitSet noted_;    // by id: known to be resident, at some time
   BitSet arrived_;  // by id: among the arrivals
   std::int64_t noted_unissued_ = 0;
@@ -75,7 +83,7 @@ class Opportunist {
 
   double arrival_rate_ = 0;  // per ticket
   std::int64_t window_arrivals_ = 0, window_tickets_ = 0;
-  std::int64_t run_ = 0;  // residents since the last head
+  std::int64_t run_ = 0;  // tickets since the last head
 };
 
 }  // namespace cutwater
