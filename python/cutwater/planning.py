@@ -54,11 +54,11 @@ class Plan:
     @property
     def cache_split(self) -> str:
         """What policy="seneca" gives each form of the samples, as DataLoader's ``cache_split`` takes it;
-        empty where nothing is worth keeping."""
+        ``"source=0"`` where no stable form is worth keeping."""
         split: str | None = self.to_dict().get("cache", {}).get("split")
         if split is None:
             raise InvalidArgument("this plan splits no cache; make it with policy='seneca', jobs= and cache=")
-        return split
+        return split or "source=0"
 
     def __repr__(self) -> str:
         choice = self.choice

@@ -92,17 +92,35 @@ CacheChoice CacheChooser::with_shares(CacheChoice like, std::vector<double> shar
   return like;
 }
 
+double CacheChooser::first_samples_per_s(const CacheChoice& choice) {
+  const SharedRates& cold =
+      choice.setting.residency == Residency::kWarm ? choice.rates : choice.setting.rates;
+  return choice.setting.consumed(1 / Demand(choice.filled.fill.first, cold).longest());
+}
+
+double CacheChooser::mean_seconds(const CacheChoice& choice) {
+  const double first = 1 / first_samples_per_s(choice), later = 1 / choice.samples_per_s;
+  return later + (first - later) / choice.setting.epochs;
+}
+
 CacheChoice CacheChooser::best(const CacheSetting& setting) const {
-  const auto rate = [](const CacheChoice& choice) {
-    return std::pair{choice.samples_per_s, choice.filled.samples_per_s};
+  const auto rank = [](const CacheChoice& choice) {
+    return std::pair{mean_seconds(choice), -choice.filled.samples_per_s};
   };
   std::optional<CacheChoice> best;
+  const auto consider = [&](CacheChoice choice) {
+    if (!best || rank(choice) < rank(*best)) best = std::move(choice);
+  };
   for (CacheChoice& choice : candidates(setting)) {
-    if (split_.empty())
-      search(choice);
-    else
-      choice = with_shares(std::move(choice), split_);
-    if (!best || rate(*best) < rate(choice)) best = std::move(choice);
+    if (!split_.empty()) {
+      consider(with_shares(std::move(choice), split_));
+      continue;
+    }
+    search(choice);
+    CacheChoice nothing = with_shares(choice, std::vector<double>(model_.forms.size()));
+    nothing.filled.price = choice.filled.price;
+    const bool sooner = mean_seconds(nothing) < mean_seconds(choice);
+    consider(std::move(sooner ? nothing : choice));
   }
   return *best;
 }

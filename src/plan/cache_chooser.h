@@ -2,6 +2,7 @@
 // CacheChooser: the best split of a cache under some circumstances.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct CacheSetting {
   Residency residency = Residency::kFits;
   bool storage_given = false;  // a rate that holds for the page cache, too
   bool same_seed = false;
+  double epochs = std::numeric_limits<double>::infinity();  // of each job
 
   // What the jobs take of so many samples per second.
   double consumed(double samples_per_s) const;
@@ -39,14 +41,18 @@ class CacheChooser {
   CacheChooser(const CacheModel& model, std::vector<double> split);
 
   // The split with the most samples per second, as far as it was found; of those within half a
-  // percent, one with fewer forms.
+  // percent, one with fewer forms. None at all, where that is done with all epochs sooner.
   CacheChoice best(const CacheSetting& setting) const;
+  // In the first epoch, that the jobs consume.
+  static double first_samples_per_s(const CacheChoice& choice);
   // Under the same circumstances, with these shares.
   CacheChoice with_shares(CacheChoice like, std::vector<double> shares) const;
   // More bytes than these are of no use.
   double most_bytes() const { return most_bytes_; }
 
  private:
+  // For an access of each epoch, on average.
+  static double mean_seconds(const CacheChoice& choice);
   std::vector<CacheChoice> candidates(const CacheSetting& setting) const;
   void search(CacheChoice& choice) const;
 

@@ -41,6 +41,7 @@ CacheSetting setting_of(const Profile& profile, const PlanOptions& options) {
   if (options.window_samples) s.window_samples = static_cast<double>(*options.window_samples);
   s.residency = options.residency;
   s.same_seed = options.same_seed;
+  s.epochs = static_cast<double>(options.epochs);
   return s;
 }
 
@@ -67,12 +68,6 @@ class CachePlanner {
             .samples_per_s);
   }
 
-  double first_epoch(const CacheChoice& found) const {
-    SharedRates cold = found.setting.rates;
-    if (found.setting.residency == Residency::kWarm) cold = found.rates;
-    return found.setting.consumed(1 / Demand(found.filled.fill.first, cold).longest());
-  }
-
   std::string bound_by(const CacheChoice& found) const {
     if (found.samples_per_s < found.filled.samples_per_s) return "consumer";
     const Demand demand(found.filled.fill.later, found.rates);
@@ -97,7 +92,7 @@ class CachePlanner {
     s.place = kept ? Place::kMemory : Place::kNone;
     s.page_cache = !kept && found.page_cache;
     const double accesses = model_.samples * found.setting.jobs;
-    s.first_epoch_s = accesses / first_epoch(found);
+    s.first_epoch_s = accesses / CacheChooser::first_samples_per_s(found);
     s.epoch_s = accesses / found.samples_per_s;
     s.total_s = s.first_epoch_s + static_cast<double>(options_.epochs - 1) * s.epoch_s;
     s.samples_per_s = found.samples_per_s;
@@ -132,7 +127,7 @@ class CachePlanner {
     plan.hit_rate = fill.hit_rate;
     plan.samples_per_s = found.samples_per_s;
     plan.per_job = found.samples_per_s / found.setting.jobs;
-    plan.first_epoch_samples_per_s = first_epoch(found);
+    plan.first_epoch_samples_per_s = CacheChooser::first_samples_per_s(found);
     plan.per_sample_choice = std::max(per_sample(found), found.samples_per_s);
     plan.window_bytes = model_.samples * fill.window_bytes;
     const bool consumed = found.samples_per_s < found.filled.samples_per_s;

@@ -159,6 +159,22 @@ TEST(CachePlan, FreshFormsAreForJobsOfOneSeed) {
   EXPECT_EQ(planned(simple(), options).fresh, "");
 }
 
+// To make coefficients takes three times as long as the whole way without them.
+TEST(CachePlan, WhatTakesLongToMakeIsNotMadeForFewEpochs) {
+  Profile profile = test_profile(
+      1000,
+      {{"source", 1e6, 0, 0.010}, {"entropy", 2e6, 0.026, 0.004}, {"decode", 5e7, 0.027, 0.001}});
+  profile.cuts.back().bytes = {6e5};
+  PlanOptions options = seneca(1, 2e9);
+  options.epochs = 2;
+  EXPECT_EQ(planned(profile, options).split, "");
+  options.epochs = 100;
+  const CachePlan kept = planned(profile, options);
+  EXPECT_THAT(kept.split, HasSubstr("entropy="));
+  EXPECT_LT(kept.first_epoch_samples_per_s, 100);
+  EXPECT_GT(kept.samples_per_s, 200);
+}
+
 TEST(CachePlan, ASourceThatFitsBesideNeedsNoStorage) {
   Profile profile = simple();
   profile.storage.cold_random = {0, 1e7};

@@ -104,7 +104,8 @@ std::string split_table(const Plan& plan) {
         line(to_string(FormName{form.cut, form.cut_name, form.codec}).c_str(),
              percent_text(form.samples_share).c_str(), percent_text(form.resident_share).c_str(),
              size_text(form.bytes).c_str(), percent_text(form.bytes_share).c_str());
-  if (!plan.cache->split.empty()) text += "as an option: --split " + plan.cache->split + "\n";
+  text += "as an option: --split " +
+          (plan.cache->split.empty() ? std::string("source=0") : plan.cache->split) + "\n";
   return text + "\n";
 }
 

@@ -35,6 +35,16 @@ TEST(Ledger, AClaimOvertakesAndDisturbsNobody) {
   EXPECT_THAT(rest, testing::ElementsAre(1, 2, 4, 5));
 }
 
+TEST(Ledger, OneBehindTheHeadIsClaimedIfItIsLeft) {
+  Ledger ledger(EpochOrder(6), 5, 0, {}, Ledger::ById::kYes);
+  EXPECT_EQ(ledger.claim_behind_head(2)->position, 2);
+  EXPECT_FALSE(ledger.claim_behind_head(2)) << "twice";
+  EXPECT_FALSE(ledger.claim_behind_head(5)) << "beyond the end";
+  EXPECT_EQ(ledger.claim_behind_head(0)->position, 0);
+  EXPECT_EQ(ledger.claim_behind_head(2)->position, 3) << "the head is 1 by now";
+  EXPECT_EQ(ledger.left(), 2);
+}
+
 TEST(Ledger, WhatIsNotOfThisEpochCannotBeClaimed) {
   Ledger ledger(EpochOrder(6), 4, 1, std::vector<std::int64_t>{2, 5}, Ledger::ById::kYes);
   EXPECT_EQ(ledger.left(), 2);

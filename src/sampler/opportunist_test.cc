@@ -130,6 +130,33 @@ TEST(Opportunist, WhatArrivesAgainComesFirst) {
   EXPECT_THAT(taken, testing::UnorderedElementsAreArray(again));
 }
 
+// Their order is the same: who took heads would make what the others make.
+TEST(Opportunist, JobsThatDrawAlikeTakeOthersNearTheHead) {
+  const auto positions = [](std::uint64_t own) {
+    constexpr std::int64_t kSamples = 3000;
+    Ledger ledger(EpochOrder::shuffled(kSamples, 7, 0), kSamples, 0, {}, Ledger::ById::kYes);
+    Opportunist choose(ledger, own, 0, 1);
+    choose.set_others(3, true);
+    std::vector<std::int64_t> all;
+    std::int64_t head = 0, since = 0;
+    BitSet issued(kSamples);
+    while (!ledger.all_issued()) {
+      const std::int64_t position = choose.next().position;
+      EXPECT_LT(position - head, Opportunist::kNearHead);
+      since = position == head ? 0 : since + 1;
+      EXPECT_LE(since, 16);  // run_limit() for four jobs
+      issued.set(position);
+      head = issued.next_clear(head);
+      all.push_back(position);
+    }
+    return all;
+  };
+  const std::vector<std::int64_t> one = positions(1), two = positions(2);
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) same += one[i] == two[i] ? 1 : 0;
+  EXPECT_LT(same, one.size() / 10);
+}
+
 TEST(Opportunist, NoHeadWaitsLongerThanPromised) {
   for (const int others : {1, 2, 7, 1000}) {
     Ledger ledger(EpochOrder(20'000), 20'000, 0, {}, Ledger::ById::kYes);
