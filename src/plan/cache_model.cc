@@ -70,6 +70,9 @@ CacheModel::CacheModel(const Profile& profile) {
     miss_s.push_back(before + slower * source.finish_s[i]);
     first_miss_s.push_back(before + slower * source.first_s[i]);
   }
+  const double fresh_rate = profile.shared_memory_bytes_per_s > 0
+                                ? profile.shared_memory_bytes_per_s
+                                : profile.fresh_memory_bytes_per_s;
   for (std::size_t k = 0; k < checked.cuts().size(); ++k) {
     const CutProfile& cut = profile.cuts[k];
     const VariantMeans& plain = checked.cuts()[k].variants.front();
@@ -89,8 +92,7 @@ CacheModel::CacheModel(const Profile& profile) {
         form.until_s.push_back(before - profile.engine_s + slower * cut.prefix_s[i]);
         form.make_s.push_back(
             before + made(cut.finish_s[i], source.finish_s[i], profile.memory_bytes_per_s));
-        form.first_make_s.push_back(
-            before + made(cut.first_s[i], source.first_s[i], profile.fresh_memory_bytes_per_s));
+        form.first_make_s.push_back(before + made(cut.first_s[i], source.first_s[i], fresh_rate));
         // What was just decoded is in the processor's caches; what is lent as it is comes from
         // memory.
         form.hit_s.push_back(kLeastSeconds + profile.engine_s +

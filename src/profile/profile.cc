@@ -176,7 +176,8 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
                     mean_of(profile.cuts[0].finish_s, profile.ids.size()) /
                     std::max(mean_of(profile.cuts[0].finish_s, whole), 1e-12);
   profile.memory_bytes_per_s = probe_memory(team, measure);
-  profile.fresh_memory_bytes_per_s = probe_fresh_memory(team, measure);
+  profile.fresh_memory_bytes_per_s = probe_fresh_memory(team, measure, Memory::kOwn);
+  profile.shared_memory_bytes_per_s = probe_fresh_memory(team, measure, Memory::kShared);
   profile.storage = probe_storage(*source, profile.ids, team, measure);
   profile.seconds = seconds();
   return profile;

@@ -79,6 +79,7 @@ ordered_json meta_of(const Profile& profile) {
       {"whole_s", profile.whole_s},
       {"memory_bytes_per_s", profile.memory_bytes_per_s},
       {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
+      {"shared_memory_bytes_per_s", profile.shared_memory_bytes_per_s},
       {"consumer_samples_per_s", profile.consumer_samples_per_s
                                      ? ordered_json(*profile.consumer_samples_per_s)
                                      : ordered_json()},
@@ -215,6 +216,8 @@ class Loading {
     if (meta_.contains("whole_s")) profile.whole_s = number(meta_, "whole_s");
     profile.memory_bytes_per_s = number(meta_, "memory_bytes_per_s");
     profile.fresh_memory_bytes_per_s = number(meta_, "fresh_memory_bytes_per_s");
+    if (meta_.contains("shared_memory_bytes_per_s"))
+      profile.shared_memory_bytes_per_s = number(meta_, "shared_memory_bytes_per_s");
     if (!at(meta_, "consumer_samples_per_s").is_null())
       profile.consumer_samples_per_s = number(meta_, "consumer_samples_per_s");
     const ordered_json& storage = at(meta_, "storage");

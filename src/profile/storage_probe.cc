@@ -301,14 +301,14 @@ StorageProfile probe_storage(const Source& source, std::span<const SampleId> ids
   return profile;
 }
 
-double probe_fresh_memory(Team& team, Measure& measure) {
+double probe_fresh_memory(Team& team, Measure& measure, Memory memory) {
   constexpr std::size_t kBytes = std::size_t{32} << 20;
   std::vector<double> rates(team.size());
   team.every([&](std::size_t worker) {
-    void* const fresh =
-        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const int kind = memory == Memory::kOwn ? MAP_PRIVATE : MAP_SHARED;
+    void* const fresh = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
     if (fresh == MAP_FAILED) return;
-    (void)madvise(fresh, kBytes, MADV_HUGEPAGE);
+    if (memory == Memory::kOwn) (void)madvise(fresh, kBytes, MADV_HUGEPAGE);
     const std::span<std::uint8_t> from = measure.rings()[worker].memory();
     const std::size_t bytes = std::min(kBytes, from.size());
     const double seconds = timed([&] { std::memcpy(fresh, from.data(), bytes); });

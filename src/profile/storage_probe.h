@@ -3,6 +3,7 @@
 // zero.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "cutwater/profile.h"
@@ -21,6 +22,7 @@ StorageProfile probe_storage(const Source& source, std::span<const SampleId> ids
 // Bytes per second that each thread copies while all do; fresh: into memory that nobody has used
 // before, as a cache is filled.
 double probe_memory(Team& team, Measure& measure);
-double probe_fresh_memory(Team& team, Measure& measure);
+enum class Memory : std::uint8_t { kOwn, kShared };  // with other processes, as a daemon's
+double probe_fresh_memory(Team& team, Measure& measure, Memory memory);
 
 }  // namespace cutwater

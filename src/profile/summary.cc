@@ -91,6 +91,8 @@ std::string storage_lines(const Profile& profile) {
   if (profile.memory_bytes_per_s > 0)
     text += " copied by each of " + std::to_string(profile.threads) + " threads, " +
             rate(profile.fresh_memory_bytes_per_s, 1e9, "GB/s") + " into fresh memory";
+  if (profile.shared_memory_bytes_per_s > 0)
+    text += ", " + rate(profile.shared_memory_bytes_per_s, 1e9, "GB/s") + " if processes share it";
   text += "\n";
   return text;
 }
@@ -191,6 +193,7 @@ std::string profile_json(const Profile& profile) {
         {"write_file_s", storage.write_file_s}}},
       {"memory_bytes_per_s", profile.memory_bytes_per_s},
       {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
+      {"shared_memory_bytes_per_s", profile.shared_memory_bytes_per_s},
       {"engine_s", profile.engine_s},
       {"whole_s", profile.whole_s},
       {"consumer_samples_per_s", profile.consumer_samples_per_s

@@ -42,6 +42,7 @@ inline Profile small_profile() {
   profile.storage = {{1, 2}, {3, 4}, 5, 6, 7, 8, 13, 14};
   profile.memory_bytes_per_s = 9;
   profile.fresh_memory_bytes_per_s = 14;
+  profile.shared_memory_bytes_per_s = 16;
   profile.engine_s = 10;
   profile.whole_s = 15;
   profile.consumer_samples_per_s = 11;
