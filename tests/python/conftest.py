@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     global _stderr
     config.addinivalue_line("markers", "patient(seconds): may take longer than others before it counts as hung")
     torch.set_num_threads(1)  # references are small: a thread pool only disturbs
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would theirs
     with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         _stderr = os.dup(2)
 
