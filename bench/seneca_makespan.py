@@ -123,9 +123,7 @@ def measure(setup: Setup) -> dict[str, Any]:
     )
     middle = forecasts[len(forecasts) // 2]
     plan = middle["plan"]
-    same = setup.plan(
-        JOBS, cache, "--page-cache", "warm", "--epochs", EPOCHS, "--same-seed", profile=middle["profile"]
-    )
+    same = setup.plan(JOBS, cache, "--page-cache", "warm", "--epochs", EPOCHS, "--same-seed", profile=middle["profile"])
     papers = split_text(samples_of_bytes(plan, bytes_of, cache, setup.samples))
     alike = plan["paper"]["augmented"] > 0
     contenders: dict[str, Any] = {
