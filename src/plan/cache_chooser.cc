@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kTie = 0.005;     // as good as equal: no need to look further
 constexpr double kSimpler = 0.02;  // more than a split with fewer forms may cost: no model knows
-constexpr std::size_t kBestAlone = 6;  // forms that are tried besides those of the program
+constexpr double kClearlySooner = 0.95;  // than with what is kept: predictions are no better
+constexpr std::size_t kBestAlone = 6;    // forms that are tried besides those of the program
 constexpr double kWindowPerJob = 16, kWindowShare = 0.01;  // samples; of all samples
 constexpr double kMostWindow = 0.25;
 
@@ -119,7 +120,7 @@ CacheChoice CacheChooser::best(const CacheSetting& setting) const {
     search(choice);
     CacheChoice nothing = with_shares(choice, std::vector<double>(model_.forms.size()));
     nothing.filled.price = choice.filled.price;
-    const bool sooner = mean_seconds(nothing) < mean_seconds(choice);
+    const bool sooner = mean_seconds(nothing) < kClearlySooner * mean_seconds(choice);
     consider(std::move(sooner ? nothing : choice));
   }
   return *best;

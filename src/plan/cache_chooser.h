@@ -41,7 +41,7 @@ class CacheChooser {
   CacheChooser(const CacheModel& model, std::vector<double> split);
 
   // The split with the most samples per second, as far as it was found; of those within half a
-  // percent, one with fewer forms. None at all, where that is done with all epochs sooner.
+  // percent, one with fewer forms. None at all, where that is done with all epochs clearly sooner.
   CacheChoice best(const CacheSetting& setting) const;
   // In the first epoch, that the jobs consume.
   static double first_samples_per_s(const CacheChoice& choice);
