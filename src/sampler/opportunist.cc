@@ -49,10 +49,12 @@ void Opportunist::begin(std::span<const SampleId> residents) {
 
 void Opportunist::arrived(std::span<const SampleId> residents) {
   for (const SampleId id : residents) {
-    if (!ledger_.unissued(id) || arrived_[id]) continue;
+    const bool is_new = note(id);
+    if (is_new) ++window_arrivals_;
+    // In another form than before it is news only from a job that draws alike.
+    if (!is_new && (!others_alike_ || !ledger_.unissued(id) || arrived_[id])) continue;
     arrived_.set(id);
     arrivals_.push_back(id);
-    if (note(id)) ++window_arrivals_;
   }
 }
 

@@ -120,7 +120,7 @@ TEST(Opportunist, OneTideIsOneOrderOfTheResidents) {
 TEST(Opportunist, WhatArrivesAgainComesFirst) {
   Ledger ledger(EpochOrder::shuffled(1000, 4, 0), 1000, 0, {}, Ledger::ById::kYes);
   Opportunist choose(ledger, 4, 0, 77);
-  choose.set_others(1000);  // hardly ever a head
+  choose.set_others(1000, true);  // hardly ever a head
   choose.begin(counted_to(1000));
   std::vector<SampleId> again = {900, 17, 512, 333};
   choose.arrived(again);
