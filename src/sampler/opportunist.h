@@ -13,13 +13,13 @@
 // number of the ticket).
 //
 // Residents that arrive are taken first, about in the order of their coming: others, too, have yet
-// to see them. So are those that were resident before, and arrive in another form: what a job that
-// draws alike has just made of them needs least work. Then come those of the epoch's start, in an
-// order that follows from the tide alone, so that jobs of one tide soon have had the same, and it
-// can make way.
+// to see them. Where a job draws alike, so are those that were resident before and arrive in
+// another form: what it has just made of them needs least work. Then come those of the epoch's
+// start, in an order that follows from the tide alone, so that jobs of one tide soon have had the
+// same, and it can make way.
 //
-// Jobs that draw alike have the same order, and would make the same heads at the same time. So one
-// of them takes, instead of the head, one of the next kNearHead that are unissued.
+// Jobs that draw alike have the same order, and would make the same heads at the same time. So each
+// of them takes, instead of the head, any that is unissued of the next kNearHead.
 //
 // Displacement is bounded: after run_limit() others in a row comes the head, so a sample of
 // position n is issued with one of the first (n + 1) * (kLongestRun + 1) tickets. A job that is
