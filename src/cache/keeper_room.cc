@@ -51,31 +51,40 @@ std::optional<std::vector<Keeper::Number>> Keeper::beyond_quota(std::uint32_t ow
   const OwnerUse& use = owner_uses_.at(owner);
   if (bytes > *use.quota) return std::nullopt;
   std::vector<Number> going;
-  std::uint64_t left = use.bytes;
+  std::uint64_t freed = 0;
   double given = 0;
   for (const Number victim : victims(worth / static_cast<double>(bytes), owner)) {
-    if (left + bytes <= *use.quota) break;
+    if (use.bytes - freed + bytes <= *use.quota) break;
     given += residents_.worth(victim);
-    if (given >= worth) return std::nullopt;
-    left -= arena_.rounded(values_[victim].size);
+    freed += arena_.rounded(values_[victim].size);
+    if (!pays(given, freed, worth, bytes)) return std::nullopt;
     going.push_back(victim);
   }
-  if (left + bytes > *use.quota) return std::nullopt;
+  if (use.bytes - freed + bytes > *use.quota) return std::nullopt;
   return going;
 }
 
+// Whether values worth `given` may make way for one that is worth `worth`. What they free beyond
+// its size others will fill, so they count by the byte: large values make way for small ones that
+// are worth more so.
+bool Keeper::pays(double given, std::uint64_t freed, double worth, std::uint64_t size) {
+  return given * static_cast<double>(size) < worth * static_cast<double>(std::max(freed, size));
+}
+
 // A value and as many of its neighbors, on the side where they are worth less by the byte, as make
-// a place of `size` with what is free between them. Nothing: something else lies in between, or
-// together they are worth as much as what is to come.
+// a place of `size` with what is free between them. Nothing: something else lies in between, or it
+// does not pay.
 std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size, double worth,
                                                Whose whose) const {
   std::vector<Number> run;
   auto left = by_place_.find(values_[victim].offset), right = left;
   std::uint64_t begin = left->first, end = begin;
+  std::uint64_t freed = 0;
   double given = 0;
   const auto take = [&](Number number) {
     run.push_back(number);
     given += residents_.worth(number);
+    freed += arena_.rounded(values_[number].size);
     begin = std::min(begin, values_[number].offset);
     end = std::max(end, values_[number].offset + arena_.rounded(values_[number].size));
     begin -= arena_.free_until(begin);
@@ -100,9 +109,9 @@ std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size
       ++right;
       take(*after);
     }
-    if (given >= worth) return {};
+    if (!pays(given, freed, worth, size)) return {};
   }
-  return given < worth ? run : std::vector<Number>{};
+  return pays(given, freed, worth, size) ? run : std::vector<Number>{};
 }
 
 // In memory that has pages: where the system gives no more of them, the arena ends.

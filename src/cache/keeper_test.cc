@@ -100,6 +100,27 @@ TEST(Keeper, ReservationsAreSeenWhenCommittedAndByTheirOwnerAlone) {
   EXPECT_FALSE(keeper.reserve(-1, key(2), 1000, 1));
 }
 
+// A large value is worth more than a small one, but not by the byte: what it leaves is filled by
+// others.
+TEST(Keeper, LargeValuesMakeWayForSmallOnesOfMoreWorthByTheByte) {
+  Bench bench(Segment::anonymous(4 * kMiB));
+  constexpr std::uint64_t kLarge = kMiB / 2, kSmall = kLarge / 8;
+  SampleId large = 0;
+  while (bench.put(key(large), kLarge, 1)) ++large;
+  ASSERT_GE(large, 6);
+  SampleId small = 0;
+  while (bench.put(key(500 + small), kSmall, 0.125)) ++small;
+  EXPECT_LT(small, 8) << "by the byte they are worth no more, and get what is left";
+  small = 0;
+  while (bench.put(key(1000 + small), kSmall, 0.25)) ++small;
+  for (SampleId sample = 0; sample < large; ++sample)
+    EXPECT_FALSE(bench.reader->has(key(sample))) << sample;
+  EXPECT_GE(small, 8 * large);
+  // The other way round, all that have to make way count together.
+  EXPECT_FALSE(bench.put(key(0), kLarge, 1.9));
+  EXPECT_TRUE(bench.put(key(0), kLarge, 2.6));
+}
+
 // Values so small that the index is full long before the arena.
 TEST(Keeper, AFullIndexRefusesOrMakesWay) {
   Bench bench(Segment::anonymous(kMiB));

@@ -7,6 +7,7 @@
 // not: cold reads are timed on the wall (storage_probe.cc).
 #pragma once
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
@@ -31,6 +32,13 @@ inline double thread_clock_cost() {
     return least;
   }();
   return cost;
+}
+
+// How often the calling thread had to make way for another while it had work to do.
+inline long thread_interruptions() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
 }
 
 // Seconds that the calling thread works in `work`.

@@ -180,8 +180,7 @@ std::optional<Kept> CachedForms::find(Turn turn, const ReadContext& into, Keeper
 }
 
 // To stop at a cut in vain costs time: what a sample has weighed and saved before, or else what one
-// usually does, says whether it would be kept. For a job that is alone nothing changes by itself:
-// what was refused gets room that is free, and drives nothing out.
+// usually does, says whether it would be kept.
 bool CachedForms::has_room(const Form& form, Turn turn) const {
   const std::optional<double> usual = form.usual_bytes();
   if (!usual) return cache_->has_room(key(form, turn), 0, kNobodyKnows);
@@ -191,7 +190,7 @@ bool CachedForms::has_room(const Form& form, Turn turn) const {
   if (form.fresh || !(density > 0)) {
     bytes = *usual;
     density = form.usual_density.load(std::memory_order_relaxed) * saved_share(form);
-  } else if (made.refused.load(std::memory_order_relaxed) && jobs() == 1) {
+  } else if (drives_nothing_out(made)) {
     density = 0;
   }
   return cache_->has_room(key(form, turn), static_cast<std::size_t>(bytes), density * bytes);
@@ -225,7 +224,7 @@ std::optional<Cut> CachedForms::wants(Turn turn, Cut from, From made_from) {
   if (plan_.trials) choose_again();
   if (made_from == From::kSource || !plan_.trials)
     if (const Form* const form = stable_form(turn.id);
-        form != nullptr && form->cut >= from && has_room(*form, turn))
+        form != nullptr && form->cut >= from && (stands_at(*form, from) || has_room(*form, turn)))
       return form->cut;
   if (const Form* const form = fresh_form();
       form != nullptr && form->cut >= from && has_room(*form, turn))
@@ -234,17 +233,15 @@ std::optional<Cut> CachedForms::wants(Turn turn, Cut from, From made_from) {
 }
 
 // Which of several values stays is for the cache to say, by seconds and bytes and by who has yet to
-// see them. Where jobs share them, the latter must decide: if small samples stayed for good, each
-// job would have to make all large ones for itself. So no sample counts as much more by the byte
-// than the usual one; nor does it otherwise for a thread that was interrupted while it made it.
+// see them. No sample counts as very much more by the byte than the usual one: not because a thread
+// was interrupted while it made it, nor if it is tiny, for what others wait for must find room.
 double CachedForms::saved_seconds(Form& form, double seconds, double bytes) const {
-  constexpr double kStep = 0.05, kMostAlone = 8, kMostShared = 1.5;
+  constexpr double kStep = 0.05, kMost = 8;
   const double density = seconds / bytes;
   double usual = form.usual_density.load(std::memory_order_relaxed);
   usual = usual == 0 ? density : usual * (density > usual ? 1 + kStep : 1 - kStep);
   form.usual_density.store(usual, std::memory_order_relaxed);
-  const double most = jobs_that_share() > 1 ? kMostShared : kMostAlone;
-  const double saved = bytes * std::clamp(density, usual / most, usual * most);
+  const double saved = bytes * std::clamp(density, usual / kMost, usual * kMost);
   return saved * saved_share(form);
 }
 
@@ -261,11 +258,14 @@ bool CachedForms::put(const Sample& sample, std::uint32_t epoch, double seconds,
   form->offered.fetch_add(1, std::memory_order_relaxed);
   const double saved = saved_seconds(*form, seconds, static_cast<double>(size));
   const CacheKey key = this->key(*form, {sample.id, epoch});
-  if (room == Room::kThatIsFree && !cache_->has_room(key, writer.size(), 0)) return false;
-  const bool kept = cache_->put(key, writer.size(), saved,
-                                [&writer](std::span<std::uint8_t> place) { writer.write(place); });
+  Made& made = made_[static_cast<std::size_t>(sample.id)];
+  const bool only_free = room == Room::kThatIsFree || (!form->fresh && drives_nothing_out(made));
+  const bool fits = cache_->has_room(key, writer.size(), only_free ? 0 : saved);
+  if (!fits && room == Room::kThatIsFree) return false;
+  const bool kept =
+      fits && cache_->put(key, writer.size(), saved,
+                          [&writer](std::span<std::uint8_t> place) { writer.write(place); });
   if (form == stable_form(sample.id)) {
-    Made& made = made_[static_cast<std::size_t>(sample.id)];
     made.bytes.store(static_cast<float>(size), std::memory_order_relaxed);
     made.density.store(static_cast<float>(saved / static_cast<double>(size)),
                        std::memory_order_relaxed);

@@ -90,6 +90,10 @@ class CachedForms final : public FormKeeper {
   int jobs_that_share() const;
   void choose_again();
   bool has_room(const Form& form, Turn turn) const;
+  // Nothing need be made for it: what it weighs is known before it is asked for.
+  bool stands_at(const Form& form, Cut from) const {
+    return form.cut == from && from == what_.source->cut();
+  }
   bool put(const Sample& sample, std::uint32_t epoch, double seconds, Room room, KeeperWork& work);
   // Of the seconds until a form is there, those that a hit saves.
   double saved_share(const Form& form) const {
@@ -120,6 +124,10 @@ class CachedForms final : public FormKeeper {
     std::atomic<bool> refused{false};
   };
   std::vector<Made> made_;
+  // For a job that is alone nothing changes by itself: what was refused gets room that is free.
+  bool drives_nothing_out(const Made& made) const {
+    return made.refused.load(std::memory_order_relaxed) && jobs() == 1;
+  }
   mutable Mutex mutex_;
   std::string why_ CUTWATER_GUARDED_BY(mutex_);
   std::optional<CutTrials> trials_

@@ -77,9 +77,13 @@ class Trial {
 
   // False: a bad sample, of which nothing counts.
   bool try_sample(SampleId id) {
-    auto start = Clock::now();
+    // On the wall, as waiting for storage counts; what another thread took meanwhile does not.
+    const auto start = Clock::now();
+    const double worked = thread_seconds();
+    const long interruptions = thread_interruptions();
     Result<Sample> read = what_.source->read(id, *how_.pool);
-    const double reading = seconds_since(start);
+    const double reading =
+        thread_interruptions() == interruptions ? seconds_since(start) : thread_seconds() - worked;
     if (!read) return false;
     const Pipeline& pipeline = what_.pipeline;
     Result<Draws> draws = pipeline.draw(read.value(), what_.seed, 0);

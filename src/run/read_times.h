@@ -24,9 +24,11 @@ class ReadTimes {
     together_ = (1 - part) * (together_ + part * more_bytes * more_seconds);
   }
 
-  // Never falls with the bytes, nor below zero.
+  // Never falls with the bytes, nor below zero. Some of it is for opening the file and getting to
+  // its bytes, also where a line through a few that were held up would deny it.
   double usual(double bytes) const {
-    const double steepest = bytes_ > 0 ? seconds_ / bytes_ : 0;
+    constexpr double kMostByBytes = 0.75;  // of the mean
+    const double steepest = bytes_ > 0 ? kMostByBytes * seconds_ / bytes_ : 0;
     const double slope = spread_ > 0 ? std::clamp(together_ / spread_, 0.0, steepest) : 0;
     return std::max(seconds_ + slope * (bytes - bytes_), 0.0);
   }

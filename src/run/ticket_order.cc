@@ -11,7 +11,7 @@ namespace cutwater {
 namespace {
 
 // The seat is asked under the executor's lock: not for every ticket.
-constexpr std::int64_t kTicketsBetween = 8;
+constexpr std::int64_t kTicketsBetween = 2;
 
 Ledger ledger_of(const What& what, EpochOrder order, const EpochStart& start, Ledger::ById by_id) {
   std::int64_t end = order.size();

@@ -74,7 +74,7 @@ Ledger::Claim Opportunist::next() {
   const double chance = static_cast<double>(random[0]) * 0x1.0p-32;
   std::optional<Ledger::Claim> claim;
   if (run_ < run_limit()) {
-    if (chance < share_of_residents()) claim = claim_resident(random[1]);
+    claim = claim_resident(chance, random[1]);
     if (!claim && others_ > 0 && others_alike_)
       claim = ledger_.claim_behind_head(static_cast<std::int64_t>(random[2]) % kNearHead);
   }
@@ -85,7 +85,17 @@ Ledger::Claim Opportunist::next() {
   return *claim;
 }
 
-std::optional<Ledger::Claim> Opportunist::claim_resident(std::uint32_t random) {
+std::optional<Ledger::Claim> Opportunist::claim_resident(double chance, std::uint32_t random) {
+  if (others_ <= 0) return std::nullopt;
+  residents_due_ =
+      std::clamp(residents_due_ + share_of_residents(), -static_cast<double>(kLongestRun), 1.0);
+  std::optional<Ledger::Claim> claim = claim_arrival(random);
+  if (!claim && chance < residents_due_) claim = claim_of_start();
+  if (claim) residents_due_ -= 1;
+  return claim;
+}
+
+std::optional<Ledger::Claim> Opportunist::claim_arrival(std::uint32_t random) {
   while (next_arrival_ < arrivals_.size()) {
     const std::size_t waiting = arrivals_.size() - next_arrival_;
     const std::size_t other =
@@ -93,6 +103,10 @@ std::optional<Ledger::Claim> Opportunist::claim_resident(std::uint32_t random) {
     std::swap(arrivals_[next_arrival_], arrivals_[other]);
     if (const auto claim = ledger_.claim(arrivals_[next_arrival_++])) return claim;
   }
+  return std::nullopt;
+}
+
+std::optional<Ledger::Claim> Opportunist::claim_of_start() {
   while (next_at_start_ < at_start_.size())
     if (const auto claim = ledger_.claim(at_start_[next_at_start_++])) return claim;
   return std::nullopt;

@@ -9,14 +9,15 @@
 //   a   residents that have arrived lately and were unissued here, per ticket
 //   q   the unissued that are known to be resident, of all that are unissued
 // With p = a / (1 - q) the share q stays as it is while the epoch goes on: hits are as frequent at
-// its end as at its start, and no tail of misses is left. The choice is drawn from (seed, epoch,
-// number of the ticket).
+// its end as at its start, and no tail of misses is left.
 //
-// Residents that arrive are taken first, about in the order of their coming: others, too, have yet
-// to see them. Where a job draws alike, so are those that were resident before and arrive in
-// another form: what it has just made of them needs least work. Then come those of the epoch's
-// start, in an order that follows from the tide alone, so that jobs of one tide soon have had the
-// same, and it can make way.
+// Residents that arrive are taken as they come, about in that order: others, too, have yet to see
+// them, and once all have, they make way for what is made next. Where a job draws alike, so are
+// those that were resident before and arrive in another form: what it has just made of them needs
+// least work. What this is more than p, the residents of the epoch's start are the fewer: they fill
+// up what is lacking to p, drawn from (seed, epoch, number of the ticket), and in an order that
+// follows from the tide alone, so that jobs of one tide soon have had the same, and it can make
+// way.
 //
 // Jobs that draw alike have the same order, and would make the same heads at the same time. So each
 // of them takes, instead of the head, any that is unissued of the next kNearHead.
@@ -63,7 +64,9 @@ class Opportunist {
 
  private:
   bool note(SampleId id);  // false: nothing new
-  std::optional<Ledger::Claim> claim_resident(std::uint32_t random);
+  std::optional<Ledger::Claim> claim_resident(double chance, std::uint32_t random);
+  std::optional<Ledger::Claim> claim_arrival(std::uint32_t random);
+  std::optional<Ledger::Claim> claim_of_start();
   void count_ticket();
 
   Ledger& ledger_;
@@ -83,7 +86,8 @@ class Opportunist {
 
   double arrival_rate_ = 0;  // per ticket
   std::int64_t window_arrivals_ = 0, window_tickets_ = 0;
-  std::int64_t run_ = 0;  // tickets since the last head
+  std::int64_t run_ = 0;      // tickets since the last head
+  double residents_due_ = 0;  // by p, less those that were taken
 };
 
 }  // namespace cutwater

@@ -130,6 +130,31 @@ TEST(Opportunist, WhatArrivesAgainComesFirst) {
   EXPECT_THAT(taken, testing::UnorderedElementsAreArray(again));
 }
 
+// What others have just made stays only until all have had it. The residents of the start make up
+// for it: in the long run the share is as without arrivals.
+TEST(Opportunist, WhatArrivesIsTakenAtOnce) {
+  constexpr SampleId kSamples = 4000, kThere = 1000, kMade = 6;
+  Ledger ledger(EpochOrder::shuffled(kSamples, 4, 0), kSamples, 0, {}, Ledger::ById::kYes);
+  Opportunist choose(ledger, 4, 0, 77);
+  choose.set_others(1);
+  choose.begin(counted_to(kThere));
+  int of_start = 0, tickets = 0;
+  for (SampleId made = kThere; tickets < 1000; made += kMade) {
+    std::vector<SampleId> news;
+    for (SampleId id = made; id < made + kMade; ++id)
+      if (ledger.unissued(id)) news.push_back(id);
+    choose.arrived(news);
+    for (int i = 0; i < 20; ++i, ++tickets) {
+      const Ledger::Claim claim = choose.next();
+      of_start += claim.id < kThere ? 1 : 0;
+      std::erase(news, claim.id);
+    }
+    EXPECT_TRUE(news.empty());  // four of six would have been taken by chance alone
+  }
+  // Half of the tickets, less the arrivals; and of the other half, the heads, one in four.
+  EXPECT_NEAR(of_start, 500 - 1000 / 20 * kMade + 500 / 4, 60);
+}
+
 // Their order is the same: who took heads would make what the others make.
 TEST(Opportunist, JobsThatDrawAlikeTakeOthersNearTheHead) {
   const auto positions = [](std::uint64_t own) {
