@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the planner predicts for jobs that share a cache, beside what becomes of it: cells of cache size, number of
-jobs, storage rate and consumer rate. Storage is a link of that rate, a consumer one that takes its time."""
+jobs, storage rate and consumer rate. Storage is a link of that rate, a consumer one that takes its time. A
+machine that others share is now faster, now slower: each cell is planned by a profile that is made right before it, and
+what is predicted is the mean of that and of what one says that is made right after it."""
 
 from __future__ import annotations
 
@@ -72,17 +74,25 @@ def epochs_of(setup: Setup, cell: Cell, plan: dict[str, Any]) -> int:
     return epochs_for(LATER_S, plan["samples_per_s"], setup.samples, cell.jobs)
 
 
-def one_cell(setup: Setup, cell: Cell) -> dict[str, Any]:
-    plan = setup.plan(cell.jobs, cell.cache, *cell.for_plan())
+def one_cell(setup: Setup, cell: Cell, number: int) -> dict[str, Any]:
+    """Between the profiles of this number and the next."""
+
+    def planned(by: int) -> dict[str, Any]:
+        return setup.plan(cell.jobs, cell.cache, *cell.for_plan(), profile=setup.profile_number(by))
+
+    plan = planned(number)
     jobs = setup.run(cell.jobs, *cell.for_run(plan["split"], epochs_of(setup, cell, plan)))
     measured, use = later_rate(jobs), uses(setup, cell, jobs)
+    sides = [plan["samples_per_s"], planned(number + 1)["samples_per_s"]]
+    predicted = statistics.mean(sides)
     return {
         "cell": cell._asdict(),
         "in_words": str(cell),
         "split": plan["split"],
-        "predicted": plan["samples_per_s"],
+        "predicted": predicted,
+        "predicted_before_and_after": sides,
         "measured": measured,
-        "error": error_of(plan["samples_per_s"], measured),
+        "error": error_of(predicted, measured),
         "predicted_hit_rate": plan["hit_rate"],
         "hit_rate": later_hit_rate(jobs),
         "paper_predicts": plan["paper"]["samples_per_s"],
@@ -99,9 +109,9 @@ def other_splits() -> list[str]:
     return [*(split_text({form: 1.0}) for form in forms), *pairs]
 
 
-def sweep(setup: Setup, cell: Cell, rounds: int) -> dict[str, Any]:
+def sweep(setup: Setup, cell: Cell, rounds: int, number: int) -> dict[str, Any]:
     """The chosen split beside others, measured; then once more beside the luckiest of them, in runs of their own."""
-    plan = setup.plan(cell.jobs, cell.cache, *cell.for_plan())
+    plan = setup.plan(cell.jobs, cell.cache, *cell.for_plan(), profile=setup.profile_number(number))
     chosen, epochs = plan["split"], epochs_of(setup, cell, plan)
     splits = list(dict.fromkeys([chosen, *other_splits()]))
 
@@ -130,7 +140,8 @@ def sweep(setup: Setup, cell: Cell, rounds: int) -> dict[str, Any]:
 
 def measure(setup: Setup) -> dict[str, Any]:
     cells = all_cells(setup)
-    rows = [one_cell(setup, cell) for cell in (cells[::7] if setup.quick else cells)]
+    numbers = itertools.count(1)  # of profiles; the first one is what the cells' rates go by
+    rows = [one_cell(setup, cell, next(numbers)) for cell in (cells[::7] if setup.quick else cells)]
     # Where jobs share and the choice matters: a middling cache before slow and before fast storage.
     middling = sorted({cell.cache for cell in cells})[1]
     swept = [cell for cell in cells if cell.jobs > 1 and not cell.consumer and cell.cache == middling]
@@ -138,7 +149,7 @@ def measure(setup: Setup) -> dict[str, Any]:
         "cells": rows,
         "mean_error": statistics.mean(row["error"] for row in rows),
         "named_right": statistics.mean(row["named_right"] for row in rows),
-        "sweeps": [sweep(setup, cell, 2) for cell in ([] if setup.quick else swept)],
+        "sweeps": [sweep(setup, cell, 2, next(numbers)) for cell in ([] if setup.quick else swept)],
     }
 
 

@@ -259,9 +259,10 @@ bool CachedForms::put(const Sample& sample, std::uint32_t epoch, double seconds,
   const double saved = saved_seconds(*form, seconds, static_cast<double>(size));
   const CacheKey key = this->key(*form, {sample.id, epoch});
   Made& made = made_[static_cast<std::size_t>(sample.id)];
-  const bool only_free = room == Room::kThatIsFree || (!form->fresh && drives_nothing_out(made));
-  const bool fits = cache_->has_room(key, writer.size(), only_free ? 0 : saved);
-  if (!fits && room == Room::kThatIsFree) return false;
+  if (room == Room::kThatIsFree && !cache_->has_room(key, writer.size(), 0)) return false;
+  // What it was made for was asked before.
+  const bool fits = !stands_at(*form, what_.source->cut()) ||
+                    cache_->has_room(key, writer.size(), drives_nothing_out(made) ? 0 : saved);
   const bool kept =
       fits && cache_->put(key, writer.size(), saved,
                           [&writer](std::span<std::uint8_t> place) { writer.write(place); });
