@@ -20,6 +20,9 @@ constexpr std::int64_t kBetween = 192;    // …and between later ones, at most
 constexpr double kTried = 4;  // samples that came in a way, before it is known what they take here
 // An answer that waited longer than this for the wire shows that the wire was busy.
 constexpr double kBacklogged = 2e-3;
+constexpr double kEnough = 0.05;  // seconds of a busy wire that tell its rate
+// Threads that rest no more than this share of the time have no time.
+constexpr double kNoIdleTime = 0.1;
 // What a link is taken for that was never seen busy: none that bounds a job, so that bytes are
 // saved as far as the server's spare time goes, and what kForBytes gives.
 constexpr double kFastLink = 1e11;
@@ -146,8 +149,8 @@ void Steering::learn_link(double queued_s, std::size_t bytes, double seconds) {
   if (queued_s <= kBacklogged) return;
   was_backlogged_ = true;
   constexpr double kFade = 0.95;
-  backlogged_bytes_ = kFade * backlogged_bytes_ + static_cast<double>(bytes);
-  backlogged_s_ = kFade * backlogged_s_ + seconds;
+  lately_.bytes = kFade * lately_.bytes + static_cast<double>(bytes);
+  lately_.seconds = kFade * lately_.seconds + seconds;
 }
 
 void Steering::learn(const wire::pb::Reply& reply) {
@@ -168,29 +171,43 @@ void Steering::learn(const wire::pb::Reply& reply) {
   if (++learned_ >= decide_at_) decide();
 }
 
+// Of the trainer's threads' time, since the last decision; nothing: it is not known.
+std::optional<double> Steering::trainer_idle() const {
+  const double elapsed = progress_.seconds - before_.seconds;
+  const double busy = progress_.busy - before_.busy;
+  if (elapsed <= 0 || busy < 0) return std::nullopt;  // what they waited before was told only now
+  return std::clamp(1 - busy / (elapsed * machine_.compute_threads), 0.0, 1.0);
+}
+
+// What waits for the wire while the trainer's threads do not may wait for the trainer, which has no
+// time to receive it: the wire then is at least as fast as that.
+//
 // A link that was to be busy, or to be spared by all that a server can, and that no answer waited
 // for may have become faster, and only more bytes can show how much: it is believed to be a little
-// faster each time, until they wait again. Where neither is busy, what was measured holds.
+// faster each time, until they wait again. Where it has time to spare, what was measured holds.
 void Steering::look_at_link() {
   constexpr double kMore = 1.2;
+  if (trainer_idle().value_or(1) <= kNoIdleTime) {
+    was_backlogged_ = false;
+    if (lately_.rate() < link_.rate()) lately_ = {};
+  }
+  if (lately_.seconds >= kEnough) link_ = std::exchange(lately_, {});
   if (was_backlogged_)
     link_grown_ = 1;
-  else if (network_is_to_bind_ || server_is_to_bind_)
+  else if (network_is_to_bind_ || (server_is_to_bind_ && network_may_bind_))
     link_grown_ = std::min(kMore * link_grown_, kFastLink);
   was_backlogged_ = false;
 }
 
 // Where the server was to be the busiest, the trainer's idle time is its: as a share of all.
 double Steering::waited_for_server() const {
-  constexpr double kTolerated = 0.1, kMostly = 0.5;
+  constexpr double kMostly = 0.5;
   const double elapsed = progress_.seconds - before_.seconds;
   const double consumer_waited = progress_.consumer_waited - before_.consumer_waited;
   if (!server_is_to_bind_ || was_backlogged_ || elapsed <= 0 || consumer_waited < kMostly * elapsed)
     return 0;
-  const double busy = progress_.busy - before_.busy;
-  if (busy < 0) return 0;  // what they waited before was told only now
-  const double idle = 1 - busy / (elapsed * machine_.compute_threads);
-  return idle > kTolerated ? std::min(idle, 1.0) : 0;
+  const double idle = trainer_idle().value_or(0);
+  return idle > kNoIdleTime ? idle : 0;
 }
 
 // A server has other work: it reads, it sends, and it has other trainers. What it leaves undone,
@@ -223,9 +240,8 @@ double Steering::work_bytes(const wire::pb::Reply& reply, std::size_t bytes) con
 
 std::optional<double> Steering::link_rate() const {
   if (machine_.link_bytes_per_s) return machine_.link_bytes_per_s;
-  constexpr double kEnough = 0.05;  // seconds
-  if (backlogged_s_ < kEnough) return std::nullopt;
-  return std::min(link_grown_ * backlogged_bytes_ / backlogged_s_, kFastLink);
+  if (link_.seconds <= 0) return std::nullopt;
+  return std::min(link_grown_ * link_.rate(), kFastLink);
 }
 
 // What a sample takes of the trainer's threads besides the work on its bytes, whichever way it
@@ -338,7 +354,8 @@ void Steering::decide() {
   }
   price_ = stored > 0 ? made.prices.storage_s / stored : kNever;
 
-  constexpr double kAsBusy = 0.9;
+  constexpr double kAsBusy = 0.9, kMayBeBusy = 0.5;
+  network_may_bind_ = made.after.network_s >= kMayBeBusy * made.after.epoch_s();
   network_is_to_bind_ = made.after.network_s >= kAsBusy * made.after.epoch_s();
   server_is_to_bind_ =
       made.after.storage_s >= kAsBusy * made.after.epoch_s() && !network_is_to_bind_;

@@ -99,6 +99,7 @@ class Steering {
   void decide();
   void look_back();
   void look_at_trainer();
+  std::optional<double> trainer_idle() const;
   double waited_for_server() const;
   void look_at_link();
   void look_at_server();
@@ -115,14 +116,20 @@ class Steering {
   Made made_, made_before_;
   std::deque<double> besides_s_;   // of a sample in the trainer, as the last decisions saw it
   std::deque<double> consumer_s_;  // of a sample, as the last decisions saw it
-  double backlogged_bytes_ = 0, backlogged_s_ = 0;  // while answers waited for the wire; fading
-  bool was_backlogged_ = false;                     // since the last decision
-  double link_grown_ = 1;  // what the link is believed to have become faster since then
+  struct Wire {
+    double bytes = 0, seconds = 0;
+    double rate() const { return seconds > 0 ? bytes / seconds : 0; }
+  };
+  Wire lately_;                  // while answers waited for it; fading
+  Wire link_;                    // what of that was last believed
+  bool was_backlogged_ = false;  // since the last decision
+  double link_grown_ = 1;        // what the link is believed to have become faster since then
   std::int64_t learned_ = 0, decided_ = 0, decide_at_ = 0, ran_less_ = 0;
   double storage_threads_ = 0;
   double storage_left_ = kMostOfServer;  // of them
-  // As decided last: nearly as busy as whatever is busiest; the server, and not the network.
-  bool network_is_to_bind_ = false, server_is_to_bind_ = false;
+  // As decided last: nearly as busy as whatever is busiest; the server, and not the network; at
+  // least half as busy.
+  bool network_is_to_bind_ = false, server_is_to_bind_ = false, network_may_bind_ = false;
   double price_ = 0, pace_s_ = 0;
   std::vector<double> worth_;  // empty: the same in all ways
   double needed_worth_ = 0, receiving_s_ = 0;

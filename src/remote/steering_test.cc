@@ -119,6 +119,30 @@ TEST(Steering, RemembersALinkThatHasLittleToDo) {
   EXPECT_EQ(steers.decision(), decided);
 }
 
+// What waits while the trainer's threads never rest may wait for the trainer: it tells the least
+// that the link can do. Once they rest, it is the link.
+TEST(Steering, BelievesABusyTrainerNoSlowLink) {
+  const auto link_ms = [](double busy_share) {
+    Steering steers = steering();
+    Fetcher::Progress progress;
+    const auto go_on = [&](double pace_s) {
+      for (int i = 0; i < 600; ++i) {
+        progress.seconds += pace_s;
+        progress.consumer_waited = progress.seconds;
+        progress.samples += 1;
+        progress.busy += busy_share * pace_s;
+        steers.note(progress);
+        learn(steers, 1, pace_s, 5e-3);
+      }
+    };
+    go_on(4e-3);  // 25 MB/s
+    go_on(40e-3);
+    return 1e3 * steers.times()->before.network_s;
+  };
+  EXPECT_NEAR(link_ms(0.99), 4, 0.1);
+  EXPECT_NEAR(link_ms(0.5), 40, 1);
+}
+
 TEST(Steering, TakesALinkThatWasNamedForWhatBounds) {
   Steering steers = steering(1e7);
   EXPECT_EQ(steers.price(), 0);

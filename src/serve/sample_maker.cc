@@ -118,10 +118,12 @@ Answer SampleMaker::finish(const Draft& draft) const {
         Facts facts = facts_now(draft);
         facts.kept = bool{kept};
         const double begun = thread_seconds();
-        form = make(draft, way, kept);
+        double at_cut = begun;
+        form = make(draft, way, kept, at_cut);
         const double spent = thread_seconds() - begun;
         if (form) {
-          stream.book->learn(draft.way, facts, {static_cast<double>(form->size()), spent});
+          stream.book->learn(draft.way, facts, {static_cast<double>(form->size()), spent},
+                             at_cut - begun);
           cache(draft, *form, spent);
         }
         if (kept && form)
@@ -154,10 +156,11 @@ SampleMaker::Form SampleMaker::write(std::shared_ptr<const Sample> sample,
   return shared_form(std::move(sample), codec, Checksum::kXxh3, *pool_);
 }
 
-// From what was kept of it, or else from what is stored. Nothing: the sample is not to be had in
-// this way.
+// From what was kept of it, or else from what is stored; `at_cut`: when it stood at its cut, in the
+// thread's seconds. Nothing: the sample is not to be had in this way.
 std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way& way,
-                                                   const CacheValue& kept) const try {
+                                                   const CacheValue& kept, double& at_cut) const
+    try {
   const Stream& stream = *draft.order.stream;
   RunContext how;
   how.pool = pool_;
@@ -190,6 +193,7 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
   const Cut from = start.cut;
   Result<Sample> made = stream.pipeline.run(std::move(start), from, way.cut, draft.draws, how);
   if (!made) return std::nullopt;
+  at_cut = thread_seconds();
   return write(shared(std::move(made).value()), way.codec);
 } catch (...) {  // out of memory
   return std::nullopt;
@@ -230,12 +234,13 @@ double SampleMaker::try_another(const Draft& draft) const try {
   Facts facts = facts_now(draft);
   facts.kept = bool{kept};
   const double begun = thread_seconds();
-  const std::optional<Form> form = make(draft, way, kept);
+  double at_cut = begun;
+  const std::optional<Form> form = make(draft, way, kept, at_cut);
   const double spent = thread_seconds() - begun;
   // What cannot be had of this sample may be of others; that it weighs as much as stored is no
   // great lie.
   const double bytes = form ? static_cast<double>(form->size()) : draft.facts.stored_bytes;
-  book.learn(*draft.on_trial, facts, {bytes, spent});
+  book.learn(*draft.on_trial, facts, {bytes, spent}, at_cut - begun);
   return spent;
 } catch (...) {  // out of memory: nobody waits for it
   return 0;

@@ -70,7 +70,8 @@ class SampleMaker {
   Facts facts_now(const Draft& draft) const;
   void offer_kept(Draft& draft) const;
   Form write(std::shared_ptr<const Sample> sample, const Codec& codec) const;
-  std::optional<Form> make(const Draft& draft, const Way& way, const CacheValue& kept) const;
+  std::optional<Form> make(const Draft& draft, const Way& way, const CacheValue& kept,
+                           double& at_cut) const;
   CacheValue kept_before(const Draft& draft, const Way& way) const;
   std::optional<Form> cached(const Draft& draft) const;
   void cache(const Draft& draft, const Form& form, double seconds) const;

@@ -36,6 +36,13 @@ WayBook::WayBook(const Pipeline& pipeline, std::vector<Way> ways)
     forms_.push_back(form(way.cut, way.codec));
   }
   frontier_form_ = form(frontier_, {});
+  for (const Way& way : ways_) {
+    const auto plain = std::ranges::find(ways_, Way{way.cut, {}, false});
+    const bool other = !way.excerpt && way.cut > ways_[0].cut && !way.codec.is_none();
+    plain_.push_back(other && plain != ways_.end()
+                         ? std::optional(static_cast<std::size_t>(plain - ways_.begin()))
+                         : std::nullopt);
+  }
 }
 
 WayBook::Start WayBook::start(std::size_t way, const Facts& facts) const {
@@ -92,17 +99,26 @@ std::size_t WayBook::best(const std::vector<Offer>& offers, double price, const 
   return best;
 }
 
-void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was) {
+void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was, double before_codec_s) {
   const double weight = unit(way, facts);
   if (weight <= 0 || facts.stored_bytes <= 0) return;
   MutexLock lock(mutex_);
   Known& known = known_[way];
-  Cost& cost = known.costs[start(way, facts)];
+  // The first one, which finds nothing warm, counts until there is a second.
   const auto learn = [](double& average, double value, std::int64_t& tried) {
-    average += (value - average) / static_cast<double>(std::min(++tried, kMemory));
+    const std::int64_t counted = std::clamp<std::int64_t>(tried++, 1, kMemory);
+    average += (value - average) / static_cast<double>(counted);
+  };
+  const auto learn_cost = [&](std::size_t of, double seconds) CUTWATER_REQUIRES(mutex_) {
+    Cost& cost = known_[of].costs[start(of, facts)];
+    learn(cost.seconds, seconds / facts.stored_bytes, cost.tried);
   };
   learn(known.bytes, was.bytes / weight, known.tried);
-  learn(cost.seconds, was.seconds / facts.stored_bytes, cost.tried);
+  learn_cost(way, was.seconds);
+  const std::optional<std::size_t> plain = plain_[way];
+  if (!plain || before_codec_s <= 0) return;
+  if (fixed_bytes_[*plain] > 0) learn(known_[*plain].bytes, 1, known_[*plain].tried);
+  if (known_[*plain].tried > 0) learn_cost(*plain, before_codec_s);
 }
 
 std::optional<std::size_t> WayBook::to_try(const Facts& facts) {
@@ -115,12 +131,15 @@ std::optional<std::size_t> WayBook::to_try(const Facts& facts) {
     return way;
   }
   if (++asked_ % kBetweenTrials != 0) return std::nullopt;
+  // Some cannot be had of any sample: they are not tried more often for it.
   const auto tried = [&](std::size_t way) CUTWATER_REQUIRES(mutex_) {
-    return known_[way].costs[start(way, facts)].tried;
+    const Cost& cost = known_[way].costs[start(way, facts)];
+    return std::max(cost.tried, cost.on_trial);
   };
   std::size_t least = 1;
   for (std::size_t way = 2; way < known_.size(); ++way)
     if (tried(way) < tried(least)) least = way;
+  ++known_[least].costs[start(least, facts)].on_trial;
   return least;
 }
 

@@ -72,7 +72,9 @@ class WayBook {
   static std::size_t best(const std::vector<Offer>& offers, double price,
                           const Worth& worth = nullptr, const Facts& facts = {});
 
-  void learn(std::size_t way, const Facts& facts, const Offer& was);
+  // What a sample took; and, of a way with a codec, the seconds before that: so much one takes
+  // without it. 0: nobody knows.
+  void learn(std::size_t way, const Facts& facts, const Offer& was, double before_codec_s = 0);
   // A way that should be tried on this sample besides: one that is hardly known for such samples
   // and not on trial already, or, now and then, one that nobody takes.
   std::optional<std::size_t> to_try(const Facts& facts);
@@ -100,6 +102,7 @@ class WayBook {
   std::vector<std::optional<std::uint64_t>> forms_;
   std::optional<std::uint64_t> frontier_form_;
   std::vector<double> fixed_bytes_;  // of each way's cut where every sample has the same; else 0
+  std::vector<std::optional<std::size_t>> plain_;  // of each with a codec: the one without
   mutable Mutex mutex_;
   std::vector<Known> known_ CUTWATER_GUARDED_BY(mutex_);
   std::uint64_t asked_ CUTWATER_GUARDED_BY(mutex_) = 0;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/test_ops.h"
@@ -45,6 +46,26 @@ TEST_F(WayBookTest, LearnsWhatWaysWeighAndCost) {
   EXPECT_DOUBLE_EQ(all[kPacked].seconds, 2e-3) << "goes with the stored bytes";
   EXPECT_DOUBLE_EQ(all[kExcerpt].bytes, 600) << "1.2 times what was told";
   EXPECT_DOUBLE_EQ(all[kExcerpt].seconds, 4e-3);
+}
+
+// Trials of what nobody takes are few, and the first of them finds nothing warm.
+TEST_F(WayBookTest, AFewTrialsDoNotMislead) {
+  book_.learn(kExcerpt, {1000, 0.5}, {500, 9e-3});
+  EXPECT_DOUBLE_EQ(offers(1000, 0.5)[kExcerpt].seconds, 9e-3) << "there is nothing better to go by";
+  book_.learn(kExcerpt, {1000, 0.5}, {500, 2e-3});
+  EXPECT_DOUBLE_EQ(offers(1000, 0.5)[kExcerpt].seconds, 2e-3);
+  book_.learn(kExcerpt, {1000, 0.5}, {500, 4e-3});
+  EXPECT_DOUBLE_EQ(offers(1000, 0.5)[kExcerpt].seconds, 3e-3);
+}
+
+// What a codec is applied to was made first: what nobody has tried is known by it.
+TEST_F(WayBookTest, OneWithACodecTellsOfTheOneWithout) {
+  book_.learn(kPacked, {1000, 1}, {96, 3e-3});
+  EXPECT_GT(offers(1000'000)[kPixels].seconds, 15e-3) << "nobody knows";
+  book_.learn(kPacked, {1000, 1}, {96, 3e-3}, 1e-3);
+  EXPECT_DOUBLE_EQ(offers(1000)[kPixels].seconds, 1e-3);
+  EXPECT_DOUBLE_EQ(offers(1000)[kPixels].bytes, 192);
+  EXPECT_DOUBLE_EQ(offers(1000)[kPacked].seconds, 3e-3);
 }
 
 TEST_F(WayBookTest, WhatOpsHaveSeenBeforeCostsLess) {
@@ -124,13 +145,13 @@ TEST_F(WayBookTest, TriesEachWayTwiceAndThenTheForgottenNowAndThen) {
     EXPECT_EQ(book_.to_try({}), way) << "one with each sample, whether or not the last has ended";
   for (int i = 0; i < 3; ++i)
     for (const std::size_t way : {kExcerpt, kPixels}) book_.learn(way, {1000, 0.5}, {100, 1});
-  int trials = 0;
+  std::vector<std::size_t> tried;
   for (int i = 0; i < 640; ++i)
-    if (const auto way = book_.to_try({})) {
-      EXPECT_EQ(way, kPacked);
-      ++trials;
-    }
-  EXPECT_EQ(trials, 10);
+    if (const auto way = book_.to_try({})) tried.push_back(*way);
+  ASSERT_EQ(tried.size(), 10u);
+  EXPECT_EQ(tried[0], kPacked);
+  for (const std::size_t way : {kExcerpt, kPixels, kPacked})  // also where none was learned
+    EXPECT_GE(std::ranges::count(tried, way), 3) << way;
   WayBook alone(Pipeline(test::test_table()), {{}});
   for (int i = 0; i < 200; ++i) EXPECT_EQ(alone.to_try({}), std::nullopt);
 }
