@@ -136,7 +136,6 @@ class Keeper {
     return !whose || values_[number].owner == *whose;
   }
   std::optional<std::uint64_t> room(std::uint64_t size, double worth, Whose whose);
-  static bool pays(double given, std::uint64_t freed, double worth, std::uint64_t size);
   std::vector<Number> run_around(Number victim, std::uint64_t size, double worth,
                                  Whose whose) const;
   std::vector<Number> victims(double density, Whose whose);

@@ -15,7 +15,7 @@ std::vector<Keeper::Number> Keeper::victims(double density, Whose whose) {
   return residents_.victims(density, its->second);
 }
 
-// A place of `size` bytes, for which values of less worth together make way.
+// A place of `size` bytes, for which values of less worth by the byte make way.
 std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth, Whose whose) {
   constexpr int kRuns = 8;
   if (size > segment_->shape().end() - segment_->shape().arena_at()) return std::nullopt;
@@ -23,13 +23,18 @@ std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth, Whos
   reclaim();
   if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
   int runs = 0;
+  std::uint64_t freed = 0;
   const std::vector<Number> found = victims(worth / static_cast<double>(size), whose);
   for (const Number victim : found) {
     if (!residents_.contains(victim)) continue;  // it went with an earlier one
     const std::vector<Number> run = run_around(victim, size, worth, whose);
     if (run.empty()) continue;
-    if (++runs > kRuns) break;
-    for (const Number number : run) evict(number);
+    // What readers hold is free only later: it need not be more and more of it.
+    if (++runs > kRuns || freed >= 2 * size) break;
+    for (const Number number : run) {
+      freed += arena_.rounded(values_[number].size);
+      evict(number);
+    }
     patience_ = kLeastPatience;
     reclaim();
     if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
@@ -44,7 +49,7 @@ std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth, Whos
   return std::nullopt;
 }
 
-// The owner's values, of less worth together, that have to make way so that he may have so many
+// The owner's values, of less worth by the byte, that have to make way so that he may have so many
 // bytes more; nothing: there are none such, or not enough.
 std::optional<std::vector<Keeper::Number>> Keeper::beyond_quota(std::uint32_t owner,
                                                                 std::uint64_t bytes, double worth) {
@@ -52,54 +57,44 @@ std::optional<std::vector<Keeper::Number>> Keeper::beyond_quota(std::uint32_t ow
   if (bytes > *use.quota) return std::nullopt;
   std::vector<Number> going;
   std::uint64_t freed = 0;
-  double given = 0;
   for (const Number victim : victims(worth / static_cast<double>(bytes), owner)) {
     if (use.bytes - freed + bytes <= *use.quota) break;
-    given += residents_.worth(victim);
     freed += arena_.rounded(values_[victim].size);
-    if (!pays(given, freed, worth, bytes)) return std::nullopt;
     going.push_back(victim);
   }
   if (use.bytes - freed + bytes > *use.quota) return std::nullopt;
   return going;
 }
 
-// Whether values worth `given` may make way for one that is worth `worth`. What they free beyond
-// its size others will fill, so they count by the byte: large values make way for small ones that
-// are worth more so.
-bool Keeper::pays(double given, std::uint64_t freed, double worth, std::uint64_t size) {
-  return given * static_cast<double>(size) < worth * static_cast<double>(std::max(freed, size));
-}
-
 // A value and as many of its neighbors, on the side where they are worth less by the byte, as make
-// a place of `size` with what is free between them. Nothing: something else lies in between, or it
-// does not pay.
+// a place of `size` with what is free between them. What they free beyond it others will fill.
+// Nothing: something else lies in between, or one of them is worth as much by the byte as what is
+// to come.
 std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size, double worth,
                                                Whose whose) const {
   std::vector<Number> run;
   auto left = by_place_.find(values_[victim].offset), right = left;
   std::uint64_t begin = left->first, end = begin;
-  std::uint64_t freed = 0;
-  double given = 0;
   const auto take = [&](Number number) {
     run.push_back(number);
-    given += residents_.worth(number);
-    freed += arena_.rounded(values_[number].size);
     begin = std::min(begin, values_[number].offset);
     end = std::max(end, values_[number].offset + arena_.rounded(values_[number].size));
     begin -= arena_.free_until(begin);
     end += arena_.free_from(end);
+  };
+  const auto is_less = [&](Number number) {
+    return may_go(number, whose) && residents_.density(number) * static_cast<double>(size) < worth;
   };
   for (take(victim); end - begin < size;) {
     // The next on either side, where it is a value, may go and lies close.
     std::optional<Number> before, after;
     if (left != by_place_.begin()) {
       const auto& [offset, number] = *std::prev(left);
-      if (offset + arena_.rounded(values_[number].size) == begin && may_go(number, whose))
+      if (offset + arena_.rounded(values_[number].size) == begin && is_less(number))
         before = number;
     }
     if (const auto next = std::next(right);
-        next != by_place_.end() && next->first == end && may_go(next->second, whose))
+        next != by_place_.end() && next->first == end && is_less(next->second))
       after = next->second;
     if (!before && !after) return {};
     if (before && (!after || residents_.density(*before) < residents_.density(*after))) {
@@ -109,9 +104,8 @@ std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size
       ++right;
       take(*after);
     }
-    if (!pays(given, freed, worth, size)) return {};
   }
-  return pays(given, freed, worth, size) ? run : std::vector<Number>{};
+  return run;
 }
 
 // In memory that has pages: where the system gives no more of them, the arena ends.

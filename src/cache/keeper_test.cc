@@ -116,7 +116,7 @@ TEST(Keeper, LargeValuesMakeWayForSmallOnesOfMoreWorthByTheByte) {
   for (SampleId sample = 0; sample < large; ++sample)
     EXPECT_FALSE(bench.reader->has(key(sample))) << sample;
   EXPECT_GE(small, 8 * large);
-  // The other way round, all that have to make way count together.
+  // The other way round, each of those that have to make way must be worth less by the byte.
   EXPECT_FALSE(bench.put(key(0), kLarge, 1.9));
   EXPECT_TRUE(bench.put(key(0), kLarge, 2.6));
 }

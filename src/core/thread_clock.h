@@ -34,11 +34,15 @@ inline double thread_clock_cost() {
   return cost;
 }
 
-// How often the calling thread had to make way for another while it had work to do.
-inline long thread_interruptions() {
+// How often the calling thread had to make way for another while it had work to do, and how often
+// it waited for something.
+struct ThreadSwitches {
+  long made_way = 0, waited = 0;
+};
+inline ThreadSwitches thread_switches() {
   rusage usage{};
   ::getrusage(RUSAGE_THREAD, &usage);
-  return usage.ru_nivcsw;
+  return {usage.ru_nivcsw, usage.ru_nvcsw};
 }
 
 // Seconds that the calling thread works in `work`.

@@ -189,7 +189,10 @@ void Steering::look_at_link() {
   constexpr double kMore = 1.2;
   if (trainer_idle().value_or(1) <= kNoIdleTime) {
     was_backlogged_ = false;
-    if (lately_.rate() < link_.rate()) lately_ = {};
+    if (lately_.rate() < link_grown_ * link_.rate())
+      lately_ = {};
+    else if (lately_.seconds >= kEnough)
+      link_grown_ = 1;
   }
   if (lately_.seconds >= kEnough) link_ = std::exchange(lately_, {});
   if (was_backlogged_)

@@ -270,10 +270,10 @@ bool CachedForms::put(const Sample& sample, std::uint32_t epoch, double seconds,
     made.bytes.store(static_cast<float>(size), std::memory_order_relaxed);
     made.density.store(static_cast<float>(saved / static_cast<double>(size)),
                        std::memory_order_relaxed);
-    made.refused.store(!kept, std::memory_order_relaxed);
+    if (fits) made.refused.store(!kept, std::memory_order_relaxed);
   }
   if (!kept) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
+    if (fits) refused_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
   form->kept_bytes.fetch_add(size, std::memory_order_relaxed);

@@ -92,7 +92,7 @@ class CachedForms final : public FormKeeper {
   bool has_room(const Form& form, Turn turn) const;
   // Nothing need be made for it: what it weighs is known before it is asked for.
   bool stands_at(const Form& form, Cut from) const {
-    return form.cut == from && from == what_.source->cut();
+    return form.cut == from && from == what_.source->cut() && form.codec.is_none();
   }
   bool put(const Sample& sample, std::uint32_t epoch, double seconds, Room room, KeeperWork& work);
   // Of the seconds until a form is there, those that a hit saves.

@@ -77,13 +77,14 @@ class Trial {
 
   // False: a bad sample, of which nothing counts.
   bool try_sample(SampleId id) {
-    // On the wall, as waiting for storage counts; what another thread took meanwhile does not.
+    // On the wall, as waiting for storage counts; but what another thread took meanwhile does not.
     const auto start = Clock::now();
     const double worked = thread_seconds();
-    const long interruptions = thread_interruptions();
+    const ThreadSwitches before = thread_switches();
     Result<Sample> read = what_.source->read(id, *how_.pool);
-    const double reading =
-        thread_interruptions() == interruptions ? seconds_since(start) : thread_seconds() - worked;
+    const ThreadSwitches after = thread_switches();
+    const bool others_alone = after.made_way > before.made_way && after.waited == before.waited;
+    const double reading = others_alone ? thread_seconds() - worked : seconds_since(start);
     if (!read) return false;
     const Pipeline& pipeline = what_.pipeline;
     Result<Draws> draws = pipeline.draw(read.value(), what_.seed, 0);

@@ -88,7 +88,7 @@ Ledger::Claim Opportunist::next() {
 std::optional<Ledger::Claim> Opportunist::claim_resident(double chance, std::uint32_t random) {
   if (others_ <= 0) return std::nullopt;
   residents_due_ =
-      std::clamp(residents_due_ + share_of_residents(), -static_cast<double>(kLongestRun), 1.0);
+      std::clamp(residents_due_ + share_of_residents(), -static_cast<double>(kLongestRun), 2.0);
   std::optional<Ledger::Claim> claim = claim_arrival(random);
   if (!claim && chance < residents_due_) claim = claim_of_start();
   if (claim) residents_due_ -= 1;
