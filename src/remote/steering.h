@@ -127,8 +127,8 @@ class Steering {
   std::int64_t learned_ = 0, decided_ = 0, decide_at_ = 0, ran_less_ = 0;
   double storage_threads_ = 0;
   double storage_left_ = kMostOfServer;  // of them
-  // As decided last: nearly as busy as whatever is busiest; the server, and not the network; at
-  // least half as busy.
+  // As decided last. To bind: nearly as busy as whatever is busiest; the server only where the
+  // network is not. May bind: at least half as busy.
   bool network_is_to_bind_ = false, server_is_to_bind_ = false, network_may_bind_ = false;
   double price_ = 0, pace_s_ = 0;
   std::vector<double> worth_;  // empty: the same in all ways
