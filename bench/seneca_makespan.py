@@ -5,6 +5,7 @@ together, torch's loaders or ours around one daemon's cache."""
 from __future__ import annotations
 
 import json
+import pathlib
 import shutil
 import statistics
 import subprocess
@@ -18,7 +19,7 @@ from seneca_setup import Setup
 from seneca_sums import error_of, makespan, samples_of_bytes, split_text, verdict
 
 JOBS, EPOCHS, BATCH = 4, 3, 64
-SAMPLES = 2640  # of an epoch: what a job takes to begin is then little
+SAMPLES = 3960  # of an epoch: what a job takes to begin is then little
 PROFILES = 3  # the plan is that of the middle one
 CACHED = 0.4  # of the samples as pixels: the cache's bytes
 WANTED = 2.5  # against torch
@@ -98,12 +99,14 @@ def ours(setup: Setup, cache: int, alike: bool = False, served: Any = daemon, **
     return found
 
 
+def planned(setup: Setup, cache: int, profile: pathlib.Path, *more: str) -> dict[str, Any]:
+    return setup.plan(JOBS, cache, "--processes", "--page-cache", "warm", "--epochs", EPOCHS, *more, profile=profile)
+
+
 def forecast(setup: Setup, cache: int, number: int) -> dict[str, Any]:
     """What a profile of its own predicts: seconds without the cache and with it, and the split."""
     profile = setup.profile_number(number)
-    plan, none = (
-        setup.plan(JOBS, size, "--page-cache", "warm", "--epochs", EPOCHS, profile=profile) for size in (cache, 0)
-    )
+    plan, none = (planned(setup, size, profile) for size in (cache, 0))
     with_it, without = (makespan(of, setup.samples, JOBS, EPOCHS) for of in (plan, none))
     return {
         "profile": profile,
@@ -123,7 +126,7 @@ def measure(setup: Setup) -> dict[str, Any]:
     )
     middle = forecasts[len(forecasts) // 2]
     plan = middle["plan"]
-    same = setup.plan(JOBS, cache, "--page-cache", "warm", "--epochs", EPOCHS, "--same-seed", profile=middle["profile"])
+    same = planned(setup, cache, middle["profile"], "--same-seed")
     papers = split_text(samples_of_bytes(plan, bytes_of, cache, setup.samples))
     alike = plan["paper"]["augmented"] > 0
     contenders: dict[str, Any] = {

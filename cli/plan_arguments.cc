@@ -27,6 +27,8 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   verb.add_flag("--same-seed", arguments.same_seed, "seneca: the jobs draw alike");
+  verb.add_flag("--processes", arguments.processes,
+                "seneca: the jobs are processes of their own, around a daemon's cache");
   verb.add_option("--split", arguments.split,
                   "seneca: predict this one, such as source=0.3,decode=0.7 (default: the best)");
   verb.add_option("--storage-rate", arguments.storage_rate,
@@ -68,10 +70,11 @@ void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
 }
 
 void check_no_plan_arguments(const CLI::App& verb) {
-  for (const char* name : {"--policy", "--epochs", "--disk", "--memory", "--threads", "--consumer",
-                           "--page-cache", "--price-disk", "--price-core-hour", "--months",
-                           "--jobs", "--same-seed", "--split", "--storage-rate", "--cache-rate",
-                           "--link", "--window", "--storage-threads", "--storage-speed"})
+  for (const char* name :
+       {"--policy",     "--epochs",     "--disk",       "--memory",          "--threads",
+        "--consumer",   "--page-cache", "--price-disk", "--price-core-hour", "--months",
+        "--jobs",       "--same-seed",  "--processes",  "--split",           "--storage-rate",
+        "--cache-rate", "--link",       "--window",     "--storage-threads", "--storage-speed"})
     if (verb.count(name) > 0)
       throw Error(Code::kInvalidArgument,
                   std::string(name) + " goes with a profile; a plan is made already");
@@ -90,6 +93,7 @@ PlanOptions plan_options(const CLI::App& verb, const PlanArguments& arguments) {
   if (arguments.consumer > 0) options.consumer_samples_per_s = arguments.consumer;
   options.jobs = arguments.jobs;
   options.same_seed = arguments.same_seed;
+  options.processes = arguments.processes;
   options.split = arguments.split;
   if (verb.count("--storage-threads") > 0) options.storage_threads = arguments.storage_threads;
   options.storage_speed = arguments.storage_speed;

@@ -16,7 +16,7 @@ struct PlanArguments {
   double consumer = 0;
   int jobs = 1;
   std::int64_t window = 0;
-  bool same_seed = false;
+  bool same_seed = false, processes = false;
   std::string storage_rate, cache_rate, link_rate, split;
   int storage_threads = 0;
   double storage_speed = 1;

@@ -71,6 +71,7 @@ struct PlanOptions {
   // is kept, it may lie in the page cache.
   int jobs = 1;            // that go through the data set at the same time; consumer: of each
   bool same_seed = false;  // they draw alike: fresh forms can be handed on
+  bool processes = false;  // each is one, and the cache is a daemon's: what is found is checked
   std::optional<double> storage_bytes_per_s = {};  // of what is read, also from a page cache
   std::optional<double> cache_bytes_per_s = {};    // to and from the cache; unset: no bound
   // Of both together; with a server near the storage, from there to the trainer. Unset: no bound.

@@ -78,10 +78,14 @@ struct Profile {
   bool reads_files = true;        // the source's samples are files of their own, not parts
   double relative_error = 0;      // half the 95 % interval of the mean sample's seconds, as a share
   StorageProfile storage;
-  double memory_bytes_per_s = 0;         // a copy, one thread, while all threads copy
-  double fresh_memory_bytes_per_s = 0;   // the same into memory that nobody has used before
-  double shared_memory_bytes_per_s = 0;  // and that processes share; 0: not measured
-  double engine_s = 0;                   // of a thread, per sample, besides reading and ops
+  double memory_bytes_per_s = 0;        // a copy, one thread, while all threads copy
+  double fresh_memory_bytes_per_s = 0;  // the same into memory that nobody has used before
+  // Of memory that processes share and that has its pages, but that this one has not touched yet:
+  // a copy into it, and a checksum of what lies there. checked: of what lies in any memory. 0: not
+  // measured.
+  double shared_memory_bytes_per_s = 0, shared_checked_bytes_per_s = 0;
+  double checked_memory_bytes_per_s = 0;
+  double engine_s = 0;  // of a thread, per sample, besides reading and ops
   // Of a thread, from a sample's read to its slot in a batch, while all threads take one sample
   // after the other: more than its parts add up to, each of which was measured among its like. 0:
   // not measured.

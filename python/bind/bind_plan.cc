@@ -17,7 +17,7 @@ Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs
           std::optional<std::uint64_t> disk, std::optional<std::uint64_t> memory,
           std::optional<int> threads, std::optional<double> consumer, const std::string& page_cache,
           std::optional<std::tuple<double, double, double>> prices, int jobs, bool same_seed,
-          const std::string& split, std::optional<double> storage_rate,
+          bool processes, const std::string& split, std::optional<double> storage_rate,
           std::optional<double> cache_rate, std::optional<double> link_rate,
           std::optional<std::int64_t> window, std::optional<int> storage_threads,
           double storage_speed) {
@@ -35,6 +35,7 @@ Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs
   }
   options.jobs = jobs;
   options.same_seed = same_seed;
+  options.processes = processes;
   options.split = split;
   options.storage_bytes_per_s = storage_rate;
   options.cache_bytes_per_s = cache_rate;
@@ -61,9 +62,9 @@ void bind_plan(nb::module_& m) {
   m.def("make_plan", &made, nb::arg("profile"), nb::arg("policy"), nb::arg("epochs"),
         nb::arg("disk").none(), nb::arg("memory").none(), nb::arg("threads").none(),
         nb::arg("consumer").none(), nb::arg("page_cache"), nb::arg("prices").none(),
-        nb::arg("jobs"), nb::arg("same_seed"), nb::arg("split"), nb::arg("storage_rate").none(),
-        nb::arg("cache_rate").none(), nb::arg("link_rate").none(), nb::arg("window").none(),
-        nb::arg("storage_threads").none(), nb::arg("storage_speed"));
+        nb::arg("jobs"), nb::arg("same_seed"), nb::arg("processes"), nb::arg("split"),
+        nb::arg("storage_rate").none(), nb::arg("cache_rate").none(), nb::arg("link_rate").none(),
+        nb::arg("window").none(), nb::arg("storage_threads").none(), nb::arg("storage_speed"));
 }
 
 }  // namespace cutwater::python

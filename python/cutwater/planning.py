@@ -89,6 +89,7 @@ def plan(
     months: float | None = None,
     jobs: int = 1,
     same_seed: bool = False,
+    processes: bool = False,
     split: str = "",
     storage_rate: float | str | None = None,
     cache_rate: float | str | None = None,
@@ -117,6 +118,7 @@ def plan(
     With policy="seneca" alone:
     jobs: that go through the data set at the same time and share the cache.
     same_seed: they draw alike, so that fresh forms can be handed on.
+    processes: each is one, around a daemon's cache: what is found there is checked, and what is kept goes there.
     split: predict this one, such as "source=0.3,decode=0.7"; the best if not given.
     storage_rate, cache_rate, link_rate: bytes per second, or "250MB/s": at which misses are read; to and from the
         cache; of both together. The profile's rate of cold reads, and no bounds, if not given.
@@ -150,6 +152,7 @@ def plan(
             prices,
             whole_number("jobs", jobs, 1, 1024),
             bool(same_seed),
+            bool(processes),
             split,
             _rate("storage_rate", storage_rate),
             _rate("cache_rate", cache_rate),

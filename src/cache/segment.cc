@@ -183,6 +183,15 @@ bool Segment::secure(std::uint64_t end) {
   return false;
 }
 
+// They are asked for as secure() does, which is refused in words; a page that is merely touched
+// where there is none left ends the process.
+bool Segment::make_ready(std::uint64_t from, std::uint64_t to) const {
+  const std::uint64_t begin = from / kPage * kPage, end = std::min(paged(to), mapped_bytes(shape_));
+  if (begin >= end) return true;
+  return secure_range(fd_, begin, end) == 0 &&
+         madvise(memory_ + begin, end - begin, MADV_POPULATE_WRITE) == 0;
+}
+
 CacheStats Segment::stats() const {
   const Header& head = header();
   const auto count = [](const Word& word) {

@@ -58,6 +58,10 @@ class Segment {
   static constexpr std::uint64_t kSecureStep = std::uint64_t{64} << 20;
   bool secure(std::uint64_t end);
   const std::string& trouble() const { return trouble_; }
+  // Pages for these bytes, cleared and mapped here, whether or not they are secured yet. They hold
+  // what they held. Any thread, also while others write there. False: the system gives none, or
+  // cannot do it. REQUIRES: from shared(); from <= to <= shape().end().
+  bool make_ready(std::uint64_t from, std::uint64_t to) const;
 
   // Counted by everybody; may be asked in any process, at any time.
   CacheStats stats() const;

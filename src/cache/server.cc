@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "cache/protocol.h"
+#include "cache/ready_memory.h"
 #include "cache/session.h"
 #include "cache/unix_socket.h"
+#include "core/machine.h"
 #include "cutwater/error.h"
 
 namespace cutwater::cache {
@@ -46,7 +48,8 @@ class Server::Impl {
         desk_(Segment::shared(options.limit)),
         listener_(options.socket),
         events_(epoll_create1(EPOLL_CLOEXEC)),
-        stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        ready_(desk_.keeper.segment(), free_memory_bytes() / 2) {
     for (const auto& [user, bytes] : options.quotas) desk_.keeper.set_quota(user, bytes);
     if (!events_ || !stop_ || !watch(stop_, kStop) || !watch(listener_.socket(), kListener))
       throw Error(Code::kIo,
@@ -195,6 +198,7 @@ class Server::Impl {
   std::uint64_t next_client_ = 1;
   Clients clients_;
   std::array<std::uint8_t, wire::kMostBytes> room_;
+  const ReadyMemory ready_;  // not where memory is short: what is kept needs it first
 };
 
 Server::Server(const ServeOptions& options) : impl_(std::make_unique<Impl>(options)) {}

@@ -20,15 +20,43 @@ double mean(const std::vector<double>& column) {
                               static_cast<double>(column.size());
 }
 
+// To reserve room at a daemon and to tell it that it is filled, on both sides of the socket.
+constexpr double kToldDaemonSeconds = 60e-6;
+
+// What it takes besides ops to bring so many bytes to a cache, and from it.
+struct Carriage {
+  Carriage(const Profile& profile, bool processes) {
+    copy_s = per(1, profile.memory_bytes_per_s);
+    first_copy_s = per(1, profile.fresh_memory_bytes_per_s);
+    if (!processes) return;
+    // Other processes see no byte that is not checked, and a daemon's memory has its pages.
+    const double check_s = profile.storage.check_per_byte_s;  // of what was just made
+    copy_s += check_s;
+    first_copy_s = per(1, profile.shared_memory_bytes_per_s) + check_s;
+    told_s = kToldDaemonSeconds;
+    checked = true;
+    hit_s = per(1, profile.checked_memory_bytes_per_s);
+    first_hit_s = std::max(per(1, profile.shared_checked_bytes_per_s), hit_s);
+  }
+
+  double copy_s = 0, first_copy_s = 0, hit_s = 0, first_hit_s = 0;  // by the byte
+  double told_s = 0;                                                // of a value
+  // What went through a checksum is in the processor's caches when ops come to it.
+  bool checked = false;
+};
+
 // The ops behind a fresh cut run one by one: an upper bound of what they take together.
-FreshForm fresh_form(const Profile& profile, std::size_t at, double slower) {
+FreshForm fresh_form(const Profile& profile, const Carriage& carriage, std::size_t at,
+                     double slower) {
   const CutProfile& cut = profile.cuts[at];
   FreshForm form{cut.cut, cut.name, mean(cut.bytes), kLeastSeconds + profile.engine_s, 0};
   for (std::size_t later = at + 1; later < profile.cuts.size(); ++later)
     form.hit_s += slower * mean(profile.cuts[later].op_s);
-  form.put_s = slower * per(form.bytes, profile.memory_bytes_per_s);
+  form.hit_s += slower * form.bytes * carriage.hit_s;
+  form.put_s = slower * form.bytes * carriage.copy_s + carriage.told_s;
   // What is lent at the last cut is still copied into the batch.
-  if (at + 1 == profile.cuts.size()) form.hit_s += form.put_s;
+  if (at + 1 == profile.cuts.size())
+    form.hit_s += slower * per(form.bytes, profile.memory_bytes_per_s);
   return form;
 }
 
@@ -55,7 +83,7 @@ std::string to_string(const FormName& form) {
   return form.codec.is_none() ? form.cut_name : form.cut_name + ":" + to_string(form.codec);
 }
 
-CacheModel::CacheModel(const Profile& profile) {
+CacheModel::CacheModel(const Profile& profile, bool processes) {
   const CostModel checked(profile);  // every column that is used here fits, is finite and positive
   samples = checked.samples();
   const StorageProfile& storage = profile.storage;
@@ -70,9 +98,7 @@ CacheModel::CacheModel(const Profile& profile) {
     miss_s.push_back(before + slower * source.finish_s[i]);
     first_miss_s.push_back(before + slower * source.first_s[i]);
   }
-  const double fresh_rate = profile.shared_memory_bytes_per_s > 0
-                                ? profile.shared_memory_bytes_per_s
-                                : profile.fresh_memory_bytes_per_s;
+  const Carriage carriage(profile, processes);
   for (std::size_t k = 0; k < checked.cuts().size(); ++k) {
     const CutProfile& cut = profile.cuts[k];
     const VariantMeans& plain = checked.cuts()[k].variants.front();
@@ -84,21 +110,26 @@ CacheModel::CacheModel(const Profile& profile) {
         // A run that stops at the cut on its way is never faster than one that does not. What goes
         // into the cache for the first time goes into memory that nobody has used before.
         const double encode_s = variant != nullptr ? variant->encode_s[i] : 0;
-        const auto made = [&](double rest_s, double whole_s, double copy_rate) {
+        const auto made = [&](double rest_s, double whole_s, double copy_s) {
           return slower * (std::max(cut.prefix_s[i] + rest_s, whole_s) + encode_s +
-                           per(form.bytes[i], copy_rate));
+                           form.bytes[i] * copy_s) +
+                 carriage.told_s;
         };
         const double before = miss_s[i] - slower * source.finish_s[i];
         form.until_s.push_back(before - profile.engine_s + slower * cut.prefix_s[i]);
-        form.make_s.push_back(
-            before + made(cut.finish_s[i], source.finish_s[i], profile.memory_bytes_per_s));
-        form.first_make_s.push_back(before + made(cut.first_s[i], source.first_s[i], fresh_rate));
-        // What was just decoded is in the processor's caches; what is lent as it is comes from
-        // memory.
-        form.hit_s.push_back(kLeastSeconds + profile.engine_s +
-                             slower * (form.name.codec.is_none()
-                                           ? cut.memory_s[i]
-                                           : variant->decode_s[i] + cut.finish_s[i]));
+        form.make_s.push_back(before + made(cut.finish_s[i], source.finish_s[i], carriage.copy_s));
+        form.first_make_s.push_back(before +
+                                    made(cut.first_s[i], source.first_s[i], carriage.first_copy_s));
+        // What was just decoded or checked is in the processor's caches; what is lent as it is
+        // comes from memory.
+        const double rest_s = !form.name.codec.is_none() ? variant->decode_s[i] + cut.finish_s[i]
+                              : carriage.checked         ? cut.finish_s[i]
+                                                         : cut.memory_s[i];
+        const auto hit = [&](double byte_s) {
+          return kLeastSeconds + profile.engine_s + slower * (rest_s + form.bytes[i] * byte_s);
+        };
+        form.hit_s.push_back(hit(carriage.hit_s));
+        form.first_hit_s.push_back(hit(carriage.first_hit_s));
       }
       forms.push_back(std::move(form));
     };
@@ -110,7 +141,7 @@ CacheModel::CacheModel(const Profile& profile) {
       if (!variant.codec.is_none() && mean(variant.bytes) < plain.bytes) add(&variant);
   }
   for (std::size_t k = checked.cuts().size(); k < profile.cuts.size(); ++k)
-    fresh.push_back(fresh_form(profile, k, slower));
+    fresh.push_back(fresh_form(profile, carriage, k, slower));
 }
 
 Amounts CacheModel::miss(std::size_t sample) const {
@@ -123,6 +154,10 @@ Amounts CacheModel::make(std::size_t form, std::size_t sample) const {
 
 Amounts CacheModel::hit(std::size_t form, std::size_t sample) const {
   return {forms[form].hit_s[sample], 0, 0, forms[form].bytes[sample]};
+}
+
+Amounts CacheModel::first_hit(std::size_t form, std::size_t sample) const {
+  return {forms[form].first_hit_s[sample], 0, 0, forms[form].bytes[sample]};
 }
 
 double CacheModel::mean_source_bytes() const { return mean(source_bytes); }

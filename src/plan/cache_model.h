@@ -57,6 +57,7 @@ struct FormColumns {
   FormName name;
   std::vector<double> bytes;
   std::vector<double> hit_s;         // from the form to the batch
+  std::vector<double> first_hit_s;   // the same, of what this job has not touched before
   std::vector<double> make_s;        // from the source to the batch, and a copy into the cache
   std::vector<double> first_make_s;  // the same, while ops have not learned anything yet
   std::vector<double> until_s;       // the read and the way to the form: what the engine counts
@@ -70,8 +71,9 @@ struct FreshForm {
 };
 
 struct CacheModel {
-  // Throws Error(kInvalidArgument) for columns that do not fit together.
-  explicit CacheModel(const Profile& profile);
+  // Processes: each job is one, and the cache a daemon's. Throws Error(kInvalidArgument) for
+  // columns that do not fit together.
+  explicit CacheModel(const Profile& profile, bool processes = false);
 
   double samples = 0;                // of an epoch
   std::vector<double> source_bytes;  // by profiled sample
@@ -84,6 +86,7 @@ struct CacheModel {
   Amounts miss(std::size_t sample) const;
   Amounts make(std::size_t form, std::size_t sample) const;
   Amounts hit(std::size_t form, std::size_t sample) const;
+  Amounts first_hit(std::size_t form, std::size_t sample) const;
   double mean_source_bytes() const;
 };
 

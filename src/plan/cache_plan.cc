@@ -49,7 +49,7 @@ class CachePlanner {
  public:
   CachePlanner(const Profile& profile, const PlanOptions& options)
       : options_(options),
-        model_(profile),
+        model_(profile, options.processes),
         chooser_(model_,
                  options.split.empty() ? std::vector<double>() : shares_of(model_, options.split)),
         base_(setting_of(profile, options)) {}

@@ -74,6 +74,35 @@ TEST(CachePlan, JobsTakeFromEachOther) {
   }
 }
 
+// Around a daemon, what is found goes through a checksum, and then lies in the processor's caches;
+// what is kept is checked, copied and announced.
+TEST(CachePlan, ProcessesCheckWhatTheyShare) {
+  Profile profile = simple();
+  for (CutProfile& cut : profile.cuts)
+    for (double& seconds : cut.memory_s) seconds *= 3;  // no ops take that long here
+  profile.fresh_memory_bytes_per_s = 1;
+  profile.checked_memory_bytes_per_s = 5e9;  // 1 ms of the pixels of a sample
+  profile.shared_checked_bytes_per_s = 2.5e9;
+  profile.shared_memory_bytes_per_s = 1e9;
+  profile.storage.check_per_byte_s = 1e-10;
+  PlanOptions options = seneca(2, 1e12);
+  options.split = "decode=1";
+  options.processes = true;
+  const CachePlan plan = planned(profile, options);
+  EXPECT_NEAR(1 / plan.samples_per_s, 0.001 + 0.001, 1e-7);
+  const double made = 0.010 + 0.005 + 0.0005, told = 60e-6;
+  EXPECT_NEAR(1 / plan.first_epoch_samples_per_s, (made + told + 0.001 + 0.002) / 2, 1e-7);
+}
+
+TEST(CachePlan, ProcessesNeedARateThatWasMeasured) {
+  PlanOptions options = seneca(2, 1e12);
+  options.split = "decode=1";
+  const double before = planned(simple(), options).samples_per_s;
+  options.processes = true;
+  EXPECT_NEAR(planned(simple(), options).samples_per_s, before, 1e-9)
+      << "a profile of earlier times knows of none";
+}
+
 TEST(CachePlan, TheDenserFormIsKeptWhereBytesAreScarce) {
   // Seconds saved per byte: coefficients 6 ms / 2 MB, pixels 9 ms / 5 MB.
   EXPECT_EQ(planned(simple(), seneca(1, 1e9)).split, "entropy=1");

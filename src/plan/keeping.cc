@@ -88,7 +88,7 @@ void Keeping::add(std::size_t form, std::size_t sample, Kept kept, double share,
     fill.first.add(share / sharing_.jobs, made);
   } else {
     fill.first.add(share * (1 - found()), made);
-    fill.first.add(share * found(), model_.hit(form, sample));
+    fill.first.add(share * found(), model_.first_hit(form, sample));
   }
 }
 

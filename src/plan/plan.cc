@@ -68,9 +68,10 @@ void check(const PlanOptions& options) {
     if (rate && !(*rate > 0 && *rate < kUnlimited))
       refuse(std::string(name) + " bytes per second must be positive", Value{*rate});
   const bool offload = offload_policy(options.policy).has_value();
-  const bool shared = options.jobs > 1 || options.same_seed || options.storage_bytes_per_s ||
-                      options.cache_bytes_per_s || (options.link_bytes_per_s && !offload) ||
-                      options.window_samples || !options.split.empty();
+  const bool shared = options.jobs > 1 || options.same_seed || options.processes ||
+                      options.storage_bytes_per_s || options.cache_bytes_per_s ||
+                      (options.link_bytes_per_s && !offload) || options.window_samples ||
+                      !options.split.empty();
   if (shared && options.policy != Policy::kSeneca)
     throw Error(Code::kInvalidArgument,
                 "jobs, their split, their seed, rates and a window go with policy seneca, got " +

@@ -226,6 +226,7 @@ ordered_json json_of(const PlanOptions& o) {
   if (o.policy != Policy::kSeneca) return json;
   json["jobs"] = o.jobs;
   json["same_seed"] = o.same_seed;
+  json["processes"] = o.processes;
   json["storage_bytes_per_s"] = or_null(o.storage_bytes_per_s);
   json["cache_bytes_per_s"] = or_null(o.cache_bytes_per_s);
   json["link_bytes_per_s"] = or_null(o.link_bytes_per_s);
@@ -246,6 +247,7 @@ PlanOptions options_of(const ordered_json& json) {
                       prices.at("core_hour").get<double>(), prices.at("months").get<double>()};
   o.jobs = json.value("jobs", 1);
   o.same_seed = json.value("same_seed", false);
+  o.processes = json.value("processes", false);
   o.storage_bytes_per_s = optional_at<double>(json, "storage_bytes_per_s");
   o.cache_bytes_per_s = optional_at<double>(json, "cache_bytes_per_s");
   o.link_bytes_per_s = optional_at<double>(json, "link_bytes_per_s");

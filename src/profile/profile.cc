@@ -14,6 +14,7 @@
 #include "cutwater/rng.h"
 #include "profile/empty_profile.h"
 #include "profile/measure.h"
+#include "profile/memory_probe.h"
 #include "profile/storage_probe.h"
 #include "profile/team.h"
 
@@ -176,8 +177,11 @@ Profile make_profile(std::shared_ptr<const Source> source, const Pipeline& pipel
                     mean_of(profile.cuts[0].finish_s, profile.ids.size()) /
                     std::max(mean_of(profile.cuts[0].finish_s, whole), 1e-12);
   profile.memory_bytes_per_s = probe_memory(team, measure);
-  profile.fresh_memory_bytes_per_s = probe_fresh_memory(team, measure, Memory::kOwn);
-  profile.shared_memory_bytes_per_s = probe_fresh_memory(team, measure, Memory::kShared);
+  profile.fresh_memory_bytes_per_s = probe_fresh_memory(team, measure);
+  const SharedMemoryRates shared = probe_shared_memory(team, measure);
+  profile.shared_memory_bytes_per_s = shared.copied;
+  profile.shared_checked_bytes_per_s = shared.checked;
+  profile.checked_memory_bytes_per_s = shared.checked_again;
   profile.storage = probe_storage(*source, profile.ids, team, measure);
   profile.seconds = seconds();
   return profile;

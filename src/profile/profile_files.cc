@@ -80,6 +80,8 @@ ordered_json meta_of(const Profile& profile) {
       {"memory_bytes_per_s", profile.memory_bytes_per_s},
       {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
       {"shared_memory_bytes_per_s", profile.shared_memory_bytes_per_s},
+      {"shared_checked_bytes_per_s", profile.shared_checked_bytes_per_s},
+      {"checked_memory_bytes_per_s", profile.checked_memory_bytes_per_s},
       {"consumer_samples_per_s", profile.consumer_samples_per_s
                                      ? ordered_json(*profile.consumer_samples_per_s)
                                      : ordered_json()},
@@ -213,11 +215,15 @@ class Loading {
     profile.relative_error = number(meta_, "relative_error");
     profile.reads_files = truth(meta_, "reads_files");
     profile.engine_s = number(meta_, "engine_s");
-    if (meta_.contains("whole_s")) profile.whole_s = number(meta_, "whole_s");
+    const auto measured_since = [&](const char* key, double& value) {
+      if (meta_.contains(key)) value = number(meta_, key);
+    };
+    measured_since("whole_s", profile.whole_s);
     profile.memory_bytes_per_s = number(meta_, "memory_bytes_per_s");
     profile.fresh_memory_bytes_per_s = number(meta_, "fresh_memory_bytes_per_s");
-    if (meta_.contains("shared_memory_bytes_per_s"))
-      profile.shared_memory_bytes_per_s = number(meta_, "shared_memory_bytes_per_s");
+    measured_since("shared_memory_bytes_per_s", profile.shared_memory_bytes_per_s);
+    measured_since("shared_checked_bytes_per_s", profile.shared_checked_bytes_per_s);
+    measured_since("checked_memory_bytes_per_s", profile.checked_memory_bytes_per_s);
     if (!at(meta_, "consumer_samples_per_s").is_null())
       profile.consumer_samples_per_s = number(meta_, "consumer_samples_per_s");
     const ordered_json& storage = at(meta_, "storage");

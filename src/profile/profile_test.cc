@@ -109,6 +109,8 @@ TEST(Profile, HasTheSizesAndNamesOfEveryCut) {
   EXPECT_GT(profile.memory_bytes_per_s, 0);
   EXPECT_GT(profile.fresh_memory_bytes_per_s, 0);
   EXPECT_GT(profile.shared_memory_bytes_per_s, 0);
+  EXPECT_GT(profile.shared_checked_bytes_per_s, 0);
+  EXPECT_GT(profile.checked_memory_bytes_per_s, 0);
 }
 
 TEST(Profile, LabelsWeighAndAreNotEncoded) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/thread_clock.h"
+#include "profile/median.h"
 #include "source/stored_bytes.h"
 
 namespace cutwater {
@@ -40,13 +41,6 @@ double mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // A file without a name that lasts as long as this does.
@@ -299,36 +293,6 @@ StorageProfile probe_storage(const Source& source, std::span<const SampleId> ids
         each + timed([&] { (void)File::open(stored->locate(ids[0]).file->path()); });
   }
   return profile;
-}
-
-double probe_fresh_memory(Team& team, Measure& measure, Memory memory) {
-  constexpr std::size_t kBytes = std::size_t{32} << 20;
-  std::vector<double> rates(team.size());
-  team.every([&](std::size_t worker) {
-    const int kind = memory == Memory::kOwn ? MAP_PRIVATE : MAP_SHARED;
-    void* const fresh = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED) return;
-    if (memory == Memory::kOwn) (void)madvise(fresh, kBytes, MADV_HUGEPAGE);
-    const std::span<std::uint8_t> from = measure.rings()[worker].memory();
-    const std::size_t bytes = std::min(kBytes, from.size());
-    const double seconds = timed([&] { std::memcpy(fresh, from.data(), bytes); });
-    rates[worker] = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
-    munmap(fresh, kBytes);
-  });
-  return median(rates);
-}
-
-double probe_memory(Team& team, Measure& measure) {
-  constexpr int kRounds = 5;
-  std::vector<double> rates(team.size() * kRounds);
-  for (std::size_t round = 0; round < kRounds; ++round)
-    team.every([&](std::size_t worker) {
-      const std::span<std::uint8_t> memory = measure.rings()[worker].memory();
-      const std::size_t half = memory.size() / 2;
-      const double seconds = timed([&] { std::memcpy(memory.data(), memory.data() + half, half); });
-      rates[round * team.size() + worker] = seconds > 0 ? static_cast<double>(half) / seconds : 0;
-    });
-  return median(rates);
 }
 
 }  // namespace cutwater

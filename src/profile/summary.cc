@@ -92,7 +92,8 @@ std::string storage_lines(const Profile& profile) {
     text += " copied by each of " + std::to_string(profile.threads) + " threads, " +
             rate(profile.fresh_memory_bytes_per_s, 1e9, "GB/s") + " into fresh memory";
   if (profile.shared_memory_bytes_per_s > 0)
-    text += ", " + rate(profile.shared_memory_bytes_per_s, 1e9, "GB/s") + " if processes share it";
+    text +=
+        ", " + rate(profile.shared_memory_bytes_per_s, 1e9, "GB/s") + " into what processes share";
   text += "\n";
   return text;
 }
@@ -194,6 +195,8 @@ std::string profile_json(const Profile& profile) {
       {"memory_bytes_per_s", profile.memory_bytes_per_s},
       {"fresh_memory_bytes_per_s", profile.fresh_memory_bytes_per_s},
       {"shared_memory_bytes_per_s", profile.shared_memory_bytes_per_s},
+      {"shared_checked_bytes_per_s", profile.shared_checked_bytes_per_s},
+      {"checked_memory_bytes_per_s", profile.checked_memory_bytes_per_s},
       {"engine_s", profile.engine_s},
       {"whole_s", profile.whole_s},
       {"consumer_samples_per_s", profile.consumer_samples_per_s

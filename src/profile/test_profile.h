@@ -43,6 +43,8 @@ inline Profile small_profile() {
   profile.memory_bytes_per_s = 9;
   profile.fresh_memory_bytes_per_s = 14;
   profile.shared_memory_bytes_per_s = 16;
+  profile.shared_checked_bytes_per_s = 17;
+  profile.checked_memory_bytes_per_s = 18;
   profile.engine_s = 10;
   profile.whole_s = 15;
   profile.consumer_samples_per_s = 11;
