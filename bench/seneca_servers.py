@@ -34,6 +34,7 @@ def daemon(setup: Setup, limit: int) -> Iterator[tuple[str, int]]:
         assert served.stdout
         if not any(line == b"}\n" for line in served.stdout):
             raise RuntimeError("the cache's daemon has ended at once: " + " ".join(words))
+        wait_until_it_rests(served.pid)
         yield f"unix:{folder / 'cache.sock'}", served.pid
     finally:
         served.terminate()
@@ -65,6 +66,14 @@ def lru(setup: Setup, limit: int) -> Iterator[tuple[str, int]]:
     """A Redis that keeps what was used last: its name, and its process."""
     with redis_server(setup, "--maxmemory", limit, "--maxmemory-policy", "allkeys-lru") as (port, pid):
         yield f"redis://127.0.0.1:{port}", pid
+
+
+def wait_until_it_rests(pid: int) -> None:
+    """A daemon that has just begun clears its memory: jobs find it as one that was there before them."""
+    before = -1.0
+    while (now := cpu_of(pid)) != before:
+        before = now
+        time.sleep(0.2)
 
 
 def cpu_of(pid: int) -> float:
