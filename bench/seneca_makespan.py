@@ -19,7 +19,7 @@ from seneca_setup import Setup
 from seneca_sums import error_of, makespan, samples_of_bytes, split_text, verdict
 
 JOBS, EPOCHS, BATCH = 4, 3, 64
-SAMPLES = 5280  # of an epoch: what a job takes to begin is then little
+SAMPLES = 3960  # of an epoch: what a job takes to begin is then little
 PROFILES = 3  # the plan is that of the middle one
 CACHED = 0.4  # of the samples as pixels: the cache's bytes
 WANTED = 2.5  # against torch

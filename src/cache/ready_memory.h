@@ -14,9 +14,10 @@ namespace cutwater::cache {
 
 class ReadyMemory {
  public:
-  // At most this much of it, from the beginning, in a thread of low priority; the rest, and what
-  // the system refuses, gets its pages when it is needed. Ends with this object.
-  ReadyMemory(std::shared_ptr<const Segment> segment, std::uint64_t most_bytes);
+  // From the beginning on, in a thread of low priority, as long as so much memory of the machine
+  // holds nothing, not even a file. The rest gets its pages when it is needed, and so does what the
+  // system refuses. Ends with this object.
+  ReadyMemory(std::shared_ptr<const Segment> segment, std::uint64_t reserve_bytes);
 
   // Until nothing more is made ready.
   void wait() {

@@ -19,6 +19,11 @@ namespace cutwater::cache {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+#ifdef MADV_POPULATE_WRITE
+constexpr int kPopulate = MADV_POPULATE_WRITE;
+#else
+constexpr int kPopulate = 23;  // what headers before glibc 2.35 do not have
+#endif
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 std::uint64_t paged(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
@@ -183,13 +188,10 @@ bool Segment::secure(std::uint64_t end) {
   return false;
 }
 
-// They are asked for as secure() does, which is refused in words; a page that is merely touched
-// where there is none left ends the process.
+// Not by fallocate: where that fails, it takes pages back that were secured and never touched.
 bool Segment::make_ready(std::uint64_t from, std::uint64_t to) const {
   const std::uint64_t begin = from / kPage * kPage, end = std::min(paged(to), mapped_bytes(shape_));
-  if (begin >= end) return true;
-  return secure_range(fd_, begin, end) == 0 &&
-         madvise(memory_ + begin, end - begin, MADV_POPULATE_WRITE) == 0;
+  return begin >= end || madvise(memory_ + begin, end - begin, kPopulate) == 0;
 }
 
 CacheStats Segment::stats() const {

@@ -49,7 +49,7 @@ class Server::Impl {
         listener_(options.socket),
         events_(epoll_create1(EPOLL_CLOEXEC)),
         stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        ready_(desk_.keeper.segment(), free_memory_bytes() / 2) {
+        ready_(desk_.keeper.segment(), unused_memory_bytes() / 2) {
     for (const auto& [user, bytes] : options.quotas) desk_.keeper.set_quota(user, bytes);
     if (!events_ || !stop_ || !watch(stop_, kStop) || !watch(listener_.socket(), kListener))
       throw Error(Code::kIo,
@@ -198,7 +198,7 @@ class Server::Impl {
   std::uint64_t next_client_ = 1;
   Clients clients_;
   std::array<std::uint8_t, wire::kMostBytes> room_;
-  const ReadyMemory ready_;  // not where memory is short: what is kept needs it first
+  const ReadyMemory ready_;
 };
 
 Server::Server(const ServeOptions& options) : impl_(std::make_unique<Impl>(options)) {}

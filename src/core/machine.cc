@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "cutwater/error.h"
 
@@ -89,12 +90,15 @@ std::size_t usable_memory_bytes() {
   return static_cast<std::size_t>(bytes);
 }
 
-std::size_t free_memory_bytes() {
+namespace {
+
+// By this line of the system, and by what the cgroup has left.
+std::size_t memory_left(std::string_view line) {
   auto free = static_cast<double>(usable_memory_bytes());
   std::ifstream file("/proc/meminfo");  // "MemAvailable:   21847896 kB"
   double kibibytes = 0;
   for (std::string word; file >> word;)
-    if (word == "MemAvailable:" && file >> kibibytes) free = std::min(free, kibibytes * 1024);
+    if (word == line && file >> kibibytes) free = std::min(free, kibibytes * 1024);
   for_each_cgroup2([&](const std::string& folder) {
     const auto limit = number_in(folder + "/memory.max"),
                used = number_in(folder + "/memory.current");
@@ -102,6 +106,11 @@ std::size_t free_memory_bytes() {
   });
   return static_cast<std::size_t>(free);
 }
+
+}  // namespace
+
+std::size_t free_memory_bytes() { return memory_left("MemAvailable:"); }
+std::size_t unused_memory_bytes() { return memory_left("MemFree:"); }
 
 int default_threads() {
   const char* const text = std::getenv("CUTWATER_THREADS");

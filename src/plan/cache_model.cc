@@ -32,9 +32,11 @@ struct Carriage {
     // Other processes see no byte that is not checked, and a daemon's memory has its pages.
     const double check_s = profile.storage.check_per_byte_s;  // of what was just made
     copy_s += check_s;
-    first_copy_s = per(1, profile.shared_memory_bytes_per_s) + check_s;
+    if (profile.shared_memory_bytes_per_s > 0)
+      first_copy_s = per(1, profile.shared_memory_bytes_per_s);
+    first_copy_s += check_s;
     told_s = kToldDaemonSeconds;
-    checked = true;
+    checked = profile.checked_memory_bytes_per_s > 0;
     hit_s = per(1, profile.checked_memory_bytes_per_s);
     first_hit_s = std::max(per(1, profile.shared_checked_bytes_per_s), hit_s);
   }

@@ -95,12 +95,19 @@ TEST(CachePlan, ProcessesCheckWhatTheyShare) {
 }
 
 TEST(CachePlan, ProcessesNeedARateThatWasMeasured) {
+  Profile profile = simple();  // of earlier times, which knows of none
+  for (CutProfile& cut : profile.cuts)
+    for (double& seconds : cut.memory_s) seconds *= 3;
+  profile.fresh_memory_bytes_per_s = 1e9;
   PlanOptions options = seneca(2, 1e12);
   options.split = "decode=1";
-  const double before = planned(simple(), options).samples_per_s;
+  const CachePlan before = planned(profile, options);
   options.processes = true;
-  EXPECT_NEAR(planned(simple(), options).samples_per_s, before, 1e-9)
-      << "a profile of earlier times knows of none";
+  const CachePlan after = planned(profile, options);
+  EXPECT_NEAR(after.samples_per_s, before.samples_per_s, 1e-9);
+  const double told = 60e-6;
+  EXPECT_NEAR(1 / after.first_epoch_samples_per_s, 1 / before.first_epoch_samples_per_s + told / 2,
+              1e-7);
 }
 
 TEST(CachePlan, TheDenserFormIsKeptWhereBytesAreScarce) {

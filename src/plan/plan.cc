@@ -73,9 +73,10 @@ void check(const PlanOptions& options) {
                       (options.link_bytes_per_s && !offload) || options.window_samples ||
                       !options.split.empty();
   if (shared && options.policy != Policy::kSeneca)
-    throw Error(Code::kInvalidArgument,
-                "jobs, their split, their seed, rates and a window go with policy seneca, got " +
-                    std::string(name_of(options.policy)));
+    throw Error(
+        Code::kInvalidArgument,
+        "jobs, their processes, split, seed, rates and a window go with policy seneca, got " +
+            std::string(name_of(options.policy)));
   if (const auto& threads = options.storage_threads; threads && !(*threads >= 0 && *threads <= 1e6))
     refuse("storage threads must be in 0..1000000", Value{*threads});
   if (!(options.storage_speed > 0 && options.storage_speed < kUnlimited))

@@ -139,9 +139,11 @@ def test_a_pipeline_that_draws_late_or_not_at_all(photos: Path) -> None:
 
 def test_jobs_that_share_a_cache(profile: Path, tmp_path: Path) -> None:
     rates: dict[str, Any] = {"storage_rate": "50MB/s", "cache_rate": 1e10, "link_rate": "80Gb/s", "window": 2}
-    made = cw.plan(profile, policy="seneca", jobs=3, cache="200KB", num_workers=2, same_seed=True, **rates)
+    made = cw.plan(
+        profile, policy="seneca", jobs=3, cache="200KB", num_workers=2, same_seed=True, processes=True, **rates
+    )
     options = ["--policy", "seneca", "--jobs", 3, "--cache", "200KB", "--threads", 2, "--same-seed", "--window", 2]
-    options += ["--storage-rate", "50MB/s", "--cache-rate", "10GB/s", "--link-rate", "80Gb/s"]
+    options += ["--processes", "--storage-rate", "50MB/s", "--cache-rate", "10GB/s", "--link-rate", "80Gb/s"]
     # What the command fills in has no part in this policy.
     from_command = plan_json(profile, *options, "--disk", 0)
     from_command["budget"]["disk_bytes"] = None
