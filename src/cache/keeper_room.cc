@@ -69,21 +69,25 @@ std::optional<std::vector<Keeper::Number>> Keeper::beyond_quota(std::uint32_t ow
 // A value and as many of its neighbors, on the side where they are worth less by the byte, as make
 // a place of `size` with what is free between them. What they free beyond it others will fill.
 // Nothing: something else lies in between, or one of them is worth as much by the byte as what is
-// to come.
+// to come, and they are not clearly worth less together.
 std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size, double worth,
                                                Whose whose) const {
   std::vector<Number> run;
   auto left = by_place_.find(values_[victim].offset), right = left;
   std::uint64_t begin = left->first, end = begin;
+  double together = 0;
   const auto take = [&](Number number) {
     run.push_back(number);
+    together += residents_.worth(number);
     begin = std::min(begin, values_[number].offset);
     end = std::max(end, values_[number].offset + arena_.rounded(values_[number].size));
     begin -= arena_.free_until(begin);
     end += arena_.free_from(end);
   };
   const auto is_less = [&](Number number) {
-    return may_go(number, whose) && residents_.density(number) * static_cast<double>(size) < worth;
+    return may_go(number, whose) &&
+           (residents_.density(number) * static_cast<double>(size) < worth ||
+            together + residents_.worth(number) < Residents::kClearlyLess * worth);
   };
   for (take(victim); end - begin < size;) {
     // The next on either side, where it is a value, may go and lies close.

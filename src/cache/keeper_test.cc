@@ -121,6 +121,17 @@ TEST(Keeper, LargeValuesMakeWayForSmallOnesOfMoreWorthByTheByte) {
   EXPECT_TRUE(bench.put(key(0), kLarge, 2.6));
 }
 
+// Of what lies side by side, one may be worth more by the byte: what all of them are worth counts.
+TEST(Keeper, NeighborsMakeWayThatTogetherAreWorthLess) {
+  Bench bench(Segment::anonymous(4 * kMiB));
+  constexpr std::uint64_t kSmall = kMiB / 16;
+  SampleId small = 0;
+  while (bench.put(key(small), kSmall, small % 2 == 0 ? 0.05 : 0.3)) ++small;
+  ASSERT_GE(small, 32);
+  EXPECT_FALSE(bench.put(key(1000), 2 * kSmall, 0.4)) << "not clearly more than both";
+  EXPECT_TRUE(bench.put(key(1000), 2 * kSmall, 0.5));
+}
+
 // Values so small that the index is full long before the arena.
 TEST(Keeper, AFullIndexRefusesOrMakesWay) {
   Bench bench(Segment::anonymous(kMiB));

@@ -29,14 +29,11 @@ TEST(Team, EveryThreadWorksAtOnceAndEachThingIsDoneOnce) {
 TEST(Team, AFailureEndsTheWorkAndTheTeamGoesOn) {
   Team team(2, {});
   std::atomic<int> done{0};
-  EXPECT_THROW(team.each(1'000'000,
-                         [&](std::size_t, std::size_t i) {
+  EXPECT_THROW(team.each(~std::size_t{0},  // would not end otherwise
+                         [](std::size_t, std::size_t i) {
                            if (i == 10) throw std::runtime_error("no");
-                           ++done;
                          }),
                std::runtime_error);
-  EXPECT_LT(done, 1'000'000 - 1);
-  done = 0;
   team.each(10, [&](std::size_t, std::size_t) { ++done; });
   EXPECT_EQ(done, 10);
 }

@@ -17,9 +17,11 @@ namespace {
 // How many runs may be on their way: the epoch being consumed and the one after it.
 constexpr std::size_t kRunsAhead = 2;
 
-// A ticket that another job is at comes back after so many others for each thread: by then the
-// other job has very likely made it, and no batch waits for it for long.
+// A ticket that another job is at comes back after so many others for each thread, and so often:
+// that job may have to wait for storage. By then it has very likely made the sample, and no batch
+// waits for one for long.
 constexpr std::uint64_t kOthersMeanwhile = 2;
+constexpr int kMostTimesAside = 12;
 
 }  // namespace
 
@@ -162,10 +164,10 @@ std::optional<Executor::Task> Executor::take(Worker& worker) {
 
 // A read that has arrived, or a new ticket. While storage is slow, new ones go first until enough
 // are in flight; otherwise they would all be made before the next is asked for. What was put aside
-// has its turn when it comes, or when there is nothing else to do.
+// has its turn when it comes, or when there is nothing else to do, also not soon: then it is made.
 std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   drop_stale();
-  if (!put_aside_.empty() && issued_ >= *put_aside_.front().back_at) return first_of(put_aside_);
+  if (!put_aside_.empty() && issued_ >= put_aside_.front().back_at) return first_of(put_aside_);
   const bool enough = note_enough_out();
   const bool new_first = !worker.arrived_first || arrived_.empty();
   if (new_first && !enough && deferred_.empty() && room_for_next()) {
@@ -174,7 +176,12 @@ std::optional<Executor::Task> Executor::next_task(Worker& worker) {
     ++issued_;
     return task;
   }
-  if (arrived_.empty()) return first_of(put_aside_);
+  if (arrived_.empty()) {
+    if (reads_out() > 0) return std::nullopt;
+    std::optional<Task> task = first_of(put_aside_);
+    if (task) task->times_aside = kMostTimesAside;
+    return task;
+  }
   worker.arrived_first = false;
   return first_of(arrived_);
 }
@@ -197,15 +204,16 @@ std::optional<Executor::Task> Executor::first_of(std::list<Task>& tasks) {
   return task;
 }
 
-// Of a sample that is not in the cache: whether another job is making it. Then it is put aside,
-// once.
+// Of a sample that is not in the cache: whether another job is making it. Then it is put aside, for
+// a while.
 bool Executor::leave_to_another_job(Task& task) try {
   if (options_.seat == nullptr || task.begun) return false;
   if (options_.seat->start_making(task.id)) {
     task.making = Making(*options_.seat, task.id);
     return false;
   }
-  if (task.back_at) return false;
+  if (task.times_aside == kMostTimesAside) return false;
+  ++task.times_aside;
   MutexLock lock(mutex_);
   task.back_at = issued_ + kOthersMeanwhile * static_cast<std::uint64_t>(options_.threads);
   put_aside_.push_back(std::move(task));

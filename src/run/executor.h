@@ -194,7 +194,8 @@ class Executor {
     double stored_seconds = 0;         // of storage, whose time is shared by all in flight
     double read_seconds = 0;           // that storage and a thread usually take to bring it
     Making making;
-    std::optional<std::uint64_t> back_at;  // set: it was put aside until so many were issued
+    int times_aside = 0;
+    std::uint64_t back_at = 0;  // once it was put aside: when so many were issued
   };
 
   // What a thread keeps from sample to sample.
