@@ -15,7 +15,7 @@ std::vector<Keeper::Number> Keeper::victims(double density, Whose whose) {
   return residents_.victims(density, its->second);
 }
 
-// A place of `size` bytes, for which values of less worth by the byte make way.
+// A place of `size` bytes, for which values of less worth make way.
 std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth, Whose whose) {
   constexpr int kRuns = 8;
   if (size > segment_->shape().end() - segment_->shape().arena_at()) return std::nullopt;
@@ -24,14 +24,16 @@ std::optional<std::uint64_t> Keeper::room(std::uint64_t size, double worth, Whos
   if (const std::optional<std::uint64_t> offset = allocate(size)) return offset;
   int runs = 0;
   std::uint64_t freed = 0;
+  double gone = 0;  // worth
   const std::vector<Number> found = victims(worth / static_cast<double>(size), whose);
   for (const Number victim : found) {
     if (!residents_.contains(victim)) continue;  // it went with an earlier one
     const std::vector<Number> run = run_around(victim, size, worth, whose);
     if (run.empty()) continue;
     // What readers hold is free only later: it need not be more and more of it.
-    if (++runs > kRuns || freed >= 2 * size) break;
+    if (++runs > kRuns || freed >= 2 * size || gone >= 2 * worth) break;
     for (const Number number : run) {
+      gone += residents_.worth(number);
       freed += arena_.rounded(values_[number].size);
       evict(number);
     }
@@ -69,16 +71,21 @@ std::optional<std::vector<Keeper::Number>> Keeper::beyond_quota(std::uint32_t ow
 // A value and as many of its neighbors, on the side where they are worth less by the byte, as make
 // a place of `size` with what is free between them. What they free beyond it others will fill.
 // Nothing: something else lies in between, or one of them is worth as much by the byte as what is
-// to come, and they are not clearly worth less together.
+// to come while all together are not clearly worth less.
 std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size, double worth,
                                                Whose whose) const {
   std::vector<Number> run;
   auto left = by_place_.find(values_[victim].offset), right = left;
   std::uint64_t begin = left->first, end = begin;
   double together = 0;
+  bool denser = false;  // whether one of them is, than what is to come
+  const auto is_less_by_the_byte = [&](Number number) {
+    return residents_.density(number) * static_cast<double>(size) < worth;
+  };
   const auto take = [&](Number number) {
     run.push_back(number);
     together += residents_.worth(number);
+    denser = denser || !is_less_by_the_byte(number);
     begin = std::min(begin, values_[number].offset);
     end = std::max(end, values_[number].offset + arena_.rounded(values_[number].size));
     begin -= arena_.free_until(begin);
@@ -86,7 +93,7 @@ std::vector<Keeper::Number> Keeper::run_around(Number victim, std::uint64_t size
   };
   const auto is_less = [&](Number number) {
     return may_go(number, whose) &&
-           (residents_.density(number) * static_cast<double>(size) < worth ||
+           ((!denser && is_less_by_the_byte(number)) ||
             together + residents_.worth(number) < Residents::kClearlyLess * worth);
   };
   for (take(victim); end - begin < size;) {

@@ -116,7 +116,7 @@ TEST(Keeper, LargeValuesMakeWayForSmallOnesOfMoreWorthByTheByte) {
   for (SampleId sample = 0; sample < large; ++sample)
     EXPECT_FALSE(bench.reader->has(key(sample))) << sample;
   EXPECT_GE(small, 8 * large);
-  // The other way round, each of those that have to make way must be worth less by the byte.
+  // The other way round, those that have to make way must be worth less.
   EXPECT_FALSE(bench.put(key(0), kLarge, 1.9));
   EXPECT_TRUE(bench.put(key(0), kLarge, 2.6));
 }
@@ -130,6 +130,24 @@ TEST(Keeper, NeighborsMakeWayThatTogetherAreWorthLess) {
   ASSERT_GE(small, 32);
   EXPECT_FALSE(bench.put(key(1000), 2 * kSmall, 0.4)) << "not clearly more than both";
   EXPECT_TRUE(bench.put(key(1000), 2 * kSmall, 0.5));
+}
+
+// Behind one that is worth more by the byte, others do not follow because they are worth less.
+TEST(Keeper, NeighborsStayThatTogetherAreWorthMore) {
+  Bench bench(Segment::anonymous(4 * kMiB));
+  constexpr std::uint64_t kUnit = kMiB / 64;
+  SampleId sample = 0;
+  const auto fill = [&](std::initializer_list<std::pair<std::uint64_t, double>> values) {
+    std::uint64_t units = 0;
+    for (const auto& [its, seconds] : values) units += its;
+    while (bench.reader->has_room(key(2000), units * kUnit, 0))
+      for (const auto& [its, seconds] : values)
+        ASSERT_TRUE(bench.put(key(sample++), its * kUnit, seconds));
+  };
+  fill({{2, 0.1}, {1, 0.6}, {7, 0.693}, {4, 9}});
+  ASSERT_GE(sample, 12);
+  fill({{1, 9}});
+  EXPECT_FALSE(bench.put(key(1000), 10 * kUnit, 1)) << "1.39 would go for it";
 }
 
 // Values so small that the index is full long before the arena.

@@ -21,7 +21,7 @@ constexpr std::size_t kRunsAhead = 2;
 // that job may have to wait for storage. By then it has very likely made the sample, and no batch
 // waits for one for long.
 constexpr std::uint64_t kOthersMeanwhile = 2;
-constexpr int kMostTimesAside = 12;
+constexpr int kMostTimesAside = 8;
 
 }  // namespace
 
@@ -140,6 +140,8 @@ bool Executor::room_for_next() {
   // first sample shows how large a batch is, one is also the most.
   std::int64_t open = 0, most = 1;
   for (const auto& run : runs_) open += run->open_batches();
+  // What is put aside has no slot yet where the order is free, but will need one.
+  if (what_.order == Order::kReady) open += std::ssize(put_aside_) / what_.batch_size;
   if (largest_batch_bytes_ > 0)
     most = std::clamp(static_cast<std::int64_t>(options_.memory_limit / 2 / largest_batch_bytes_),
                       std::int64_t{1}, options_.prefetch_batches);
@@ -164,7 +166,8 @@ std::optional<Executor::Task> Executor::take(Worker& worker) {
 
 // A read that has arrived, or a new ticket. While storage is slow, new ones go first until enough
 // are in flight; otherwise they would all be made before the next is asked for. What was put aside
-// has its turn when it comes, or when there is nothing else to do, also not soon: then it is made.
+// has its turn when it comes, or, to be made all the same, when there is nothing else to do but to
+// wait for room.
 std::optional<Executor::Task> Executor::next_task(Worker& worker) {
   drop_stale();
   if (!put_aside_.empty() && issued_ >= put_aside_.front().back_at) return first_of(put_aside_);
@@ -177,9 +180,10 @@ std::optional<Executor::Task> Executor::next_task(Worker& worker) {
     return task;
   }
   if (arrived_.empty()) {
-    if (reads_out() > 0) return std::nullopt;
+    if (enough) return std::nullopt;  // a read that arrives wakes a thread
     std::optional<Task> task = first_of(put_aside_);
     if (task) task->times_aside = kMostTimesAside;
+    if (task && !put_aside_.empty()) room_.notify_one();
     return task;
   }
   worker.arrived_first = false;

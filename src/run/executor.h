@@ -7,8 +7,8 @@
 // failure, or close(). Every wait has one of these ends.
 //
 // Nor do they wait for another job that makes the same sample for the cache that both use: they
-// take another ticket, come back to this one after some more, and then make it themselves if it is
-// still not there.
+// take other tickets, come back to this one now and then, and in the end make it themselves if it
+// is still not there.
 //
 // executor.cc: threads, tickets, the consumer's side. executor_reads.cc: reads in flight.
 // executor_fetch.cc: samples that somebody else brings. executor_make.cc: one sample, from its

@@ -367,12 +367,12 @@ TEST(ExecutorSeat, ButNobodyWaitsForAJobThatNeverDoes) {
     OneBatch one(order);
     const std::vector<SampleId> all = counted_to(40);
     OtherJob seat(one.resident, {all.begin(), all.end()}, 1);
-    Executor executor(one.what, one.options(2, seat));
+    Executor executor(one.what, one.options(1, seat));
     executor.restart({});
     wait_for_batch(executor);
     for (const SampleId id : all) {
       EXPECT_GE(seat.asked(id), 2) << id;
-      EXPECT_LE(seat.asked(id), 13) << id;
+      EXPECT_LE(seat.asked(id), 9) << id;
     }
     EXPECT_EQ(sorted(take(executor).ids), all);
   }
