@@ -58,7 +58,8 @@ struct OffloadMachine {
   double compute_threads = 1;
   std::optional<double> consumer_samples_per_s = {};
   double storage_speed = 1;  // of a storage thread, beside one that the table was measured with
-  // By how much longer, as a share, an epoch may be than the shortest if fewer bytes are sent.
+  // By how much longer, as a share, an epoch may be than the shortest if fewer bytes are sent; by
+  // up to twice as much where another policy would send fewer still.
   double for_bytes = 0;
 };
 

@@ -21,6 +21,13 @@ inline double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+// Of all threads of this process, also those that are gone.
+inline double process_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 // Reading it is a system call: some tenths of a microsecond, which short work would be charged for.
 inline double thread_clock_cost() {
   static const double cost = [] {

@@ -56,11 +56,17 @@ class Solver {
  public:
   Solver(const OffloadTable& table, const OffloadModel& model) : table_(table), model_(model) {}
 
-  // Fewer bytes, of an epoch that is no more than so much longer than the shortest, as a share.
+  // Fewer bytes, of an epoch that is no more than so much longer than the shortest, as a share; up
+  // to twice as much where another policy would send fewer.
   OffloadDecision solve_for_bytes(double longer) const {
     OffloadDecision best = solve();
     const Outcome shortest = outcome(model_.sums(best.choice));
-    const std::optional<Walk> walk = thrifty((1 + longer) * shortest.times.epoch_s());
+    const double others = others_bytes();
+    std::optional<Walk> walk;
+    for (const double share : {longer, 1.5 * longer, 2 * longer}) {
+      walk = thrifty((1 + share) * shortest.times.epoch_s());
+      if (std::min(shortest.bytes, walk ? walk->outcome.bytes : kNever) <= others) break;
+    }
     if (!walk || walk->outcome.bytes >= shortest.bytes) return best;
     best.made_by = OffloadPolicy::kSophon;
     best.choice = walk->choice;
@@ -99,6 +105,15 @@ class Solver {
  private:
   Outcome outcome(const OffloadSums& sums, double times_weight = 1) const {
     return {model_.times(sums, times_weight), model_.link_bounds() ? sums.bytes : 0};
+  }
+
+  // The fewest that another policy sends, however long it takes.
+  double others_bytes() const {
+    double fewest = kNever;
+    for (const OffloadPolicy policy : kOffloadPolicies)
+      if (policy != OffloadPolicy::kSophon)
+        fewest = std::min(fewest, model_.sums(choice_by_rule(policy, table_, model_)).bytes);
+    return fewest;
   }
 
   Walk walked(const OffloadWorth& worth, std::size_t stride) const {

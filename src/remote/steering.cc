@@ -33,6 +33,8 @@ constexpr std::size_t kPaces = 8;
 // What a sample may take longer, as a share, where that saves bytes: others on the link have a use
 // for them, and predictions are no better than that.
 constexpr double kForBytes = 0.05;
+// No byte takes a server longer to send.
+constexpr double kSlowestSending = 1e-7;
 
 constexpr std::string_view kPolicies[] = {"auto",    "sophon",     "none", "no-off",
                                           "all-off", "resize-off", "paper"};
@@ -166,6 +168,8 @@ void Steering::learn(const wire::pb::Reply& reply) {
   if (!std::isfinite(row[0].bytes)) return;
   row[0].storage_s = 0;
   rows_.push_back(std::move(row));
+  const double sending_s = reply.send_s_per_byte();
+  sending_s_ = sending_s > 0 ? std::min(sending_s, kSlowestSending) : 0;
   if (rows_.size() > kRemembered) rows_.pop_front();
   ran_less_ += reply.ran_less() ? 1 : 0;
   if (++learned_ >= decide_at_) decide();
@@ -331,6 +335,7 @@ void Steering::decide() {
       const double worked_on = way == 0 ? needed_bytes(row) : row[way].bytes;
       values.back().compute_s =
           besides_s + per_byte[way] * worked_on + receiving_s * row[way].bytes;
+      values.back().storage_s += sending_s_ * row[way].bytes;
     }
   OffloadMachine machine;
   machine.link_bytes_per_s = link.value_or(kFastLink);
@@ -344,7 +349,8 @@ void Steering::decide() {
   const OffloadDecision made = solve_offload({values, variants}, machine);
 
   // In bytes as stored, of which this is all that one costs, on average.
-  const double byte = made.prices.byte + made.prices.compute_s * receiving_s;
+  const double sent = std::isfinite(made.prices.storage_s) ? made.prices.storage_s * sending_s_ : 0;
+  const double byte = made.prices.byte + made.prices.compute_s * receiving_s + sent;
   const double needed = made.prices.compute_s * per_byte[0];
   const double stored = byte + needed * needed_share;
   worth_.clear();

@@ -94,7 +94,7 @@ class Steering {
  private:
   // What is asked of a server at most: it and a trainer that both are always busy wait for each
   // other in turn.
-  static constexpr double kMostOfServer = 0.85;
+  static constexpr double kMostOfServer = 0.95;
 
   void decide();
   void look_back();
@@ -132,7 +132,8 @@ class Steering {
   bool network_is_to_bind_ = false, server_is_to_bind_ = false, network_may_bind_ = false;
   double price_ = 0, pace_s_ = 0;
   std::vector<double> worth_;  // empty: the same in all ways
-  double needed_worth_ = 0, receiving_s_ = 0;
+  double needed_worth_ = 0;
+  double receiving_s_ = 0, sending_s_ = 0;  // a byte takes, of the trainer and of a server
   std::string decision_;
   std::optional<FetchReport::Decided> times_;
 };

@@ -20,9 +20,9 @@ float as_float(double value) { return static_cast<float>(value); }
 
 }  // namespace
 
-// An answer as it goes out; `queued_s` is how long it has waited for that, `threads` those of the
-// server.
-static pb::Reply message_of(const Answer& answer, double queued_s, int threads) {
+// An answer as it goes out; `queued_s` is how long it has waited for that, the rest is the
+// server's.
+static pb::Reply message_of(const Answer& answer, double queued_s, int threads, double send_s) {
   pb::Reply reply;
   reply.set_token(answer.token);
   reply.set_way(static_cast<std::uint32_t>(answer.way));
@@ -36,6 +36,7 @@ static pb::Reply message_of(const Answer& answer, double queued_s, int threads) 
   reply.set_ran_less(answer.ran_less);
   reply.set_path(answer.path);
   reply.set_threads(static_cast<std::uint32_t>(threads));
+  reply.set_send_s_per_byte(as_float(send_s));
   if (!answer.form) *reply.mutable_failure() = wire::to_message(answer.form.failure());
   return reply;
 }
@@ -132,13 +133,14 @@ void FetchCall::learn_wire(std::size_t bytes) {
 void FetchCall::write_next() {
   if (writing_ || status_ || out_.empty()) return;
   since_ = write_began_ = Clock::now();
+  const double send_s = service_.shop_.send_seconds_per_byte();
   wire::ReplyGroup group;
   for (; !out_.empty(); out_.pop_front()) {
     Waiting& next = out_.front();
     const std::size_t bytes = next.answer.form ? next.answer.form.value().size() : 0;
     if (!group.empty() && group.bytes() + bytes > most_in_message_) break;
     const std::chrono::duration<double> queued = since_ - next.since;
-    pb::Reply reply = message_of(next.answer, queued.count(), service_.data_.threads());
+    pb::Reply reply = message_of(next.answer, queued.count(), service_.data_.threads(), send_s);
     group.add(reply, next.answer.form ? std::move(next.answer.form).value() : SharedBytes());
     writing_bytes_ += bytes;
     ++writing_answers_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/caught.h"
+#include "core/machine.h"
 #include "core/thread_clock.h"
 
 namespace cutwater::serve {
@@ -67,7 +68,10 @@ struct Workshop::Client::State {
   Deliver deliver CUTWATER_GUARDED_BY(mutex);
 };
 
-Workshop::Workshop(WorkshopOptions options) : options_(std::move(options)), maker_(options_.maker) {
+Workshop::Workshop(WorkshopOptions options)
+    : options_(std::move(options)),
+      sends_beside_(options_.makers >= usable_cores()),
+      maker_(options_.maker) {
   for (int i = 0; i < options_.readers; ++i) threads_.emplace_back([this] { read_loop(); });
   for (int i = 0; i < options_.makers; ++i) threads_.emplace_back([this] { make_loop(); });
 }
@@ -190,12 +194,8 @@ void Workshop::read_loop() {
       wake_another = usual_read_ > kQuickRead && has_orders();
     }
     if (wake_another) orders_changed_.notify_one();
-    const double start = thread_seconds();
     while (read_one(client, order)) {
     }
-    const double spent = thread_seconds() - start;
-    MutexLock lock(mutex_);
-    stats_.reader_seconds += spent;
   }
 }
 
@@ -203,9 +203,11 @@ void Workshop::read_loop() {
 // Whoever stops there takes them along, also those of other readers.
 bool Workshop::read_one(const ClientState& client, Order& order) {
   const std::uint64_t token = order.token;
-  const double begun = now();
+  const double begun = now(), start = thread_seconds();
   Result<Draft> draft = maker_.begin(std::move(order), options_.makers > 0);
   const double taken = now() - begun;
+  // What was done besides reading counts where the answer does.
+  const double spent = thread_seconds() - start - (draft ? draft.value().seconds : 0);
   const bool has_work = draft && draft.value().has_work();
   Answer answer;
   if (has_work) {
@@ -220,6 +222,7 @@ bool Workshop::read_one(const ClientState& client, Order& order) {
   {
     MutexLock lock(mutex_);
     usual_read_ += 0.1 * (taken - usual_read_);
+    stats_.reader_seconds += spent;
     Client::State& its = *client;
     if (!has_work) {
       if (its.ready.empty()) its.ready_since = now();
@@ -240,6 +243,8 @@ void Workshop::look_after() {
   std::list<Job> late;
   {
     MutexLock lock(mutex_);
+    sending_.look(
+        {process_seconds(), stats_.maker_seconds + stats_.reader_seconds, stats_.sent_bytes});
     const double at = now();
     for (const ClientState& client : clients_)
       if (!client->ready.empty() && at - client->ready_since >= kGroupSeconds)
@@ -389,6 +394,12 @@ void Workshop::deliver(Client::State& client, std::vector<Answer> answers) {
   if (answers.empty()) return;
   MutexLock lock(client.mutex);
   if (client.deliver) client.deliver(std::move(answers));
+}
+
+double Workshop::send_seconds_per_byte() const {
+  if (!sends_beside_) return 0;
+  MutexLock lock(mutex_);
+  return sending_.seconds_per_byte();
 }
 
 WorkshopStats Workshop::stats() const {

@@ -21,6 +21,7 @@
 
 #include "core/mutex.h"
 #include "serve/sample_maker.h"
+#include "serve/sending_cost.h"
 
 namespace cutwater::serve {
 
@@ -83,6 +84,10 @@ class Workshop {
   // as stored, also while no maker comes to an end with what it does.
   void look_after();
 
+  // That makers have less for each byte that is sent; 0: they have cores that sending leaves alone,
+  // or it is not known yet.
+  double send_seconds_per_byte() const;
+
   WorkshopStats stats() const;
 
  private:
@@ -120,6 +125,7 @@ class Workshop {
   void charge(Client::State& client, double seconds) CUTWATER_REQUIRES(mutex_);
 
   const WorkshopOptions options_;
+  const bool sends_beside_;  // on the makers' cores
   const SampleMaker maker_;
   mutable Mutex mutex_;
   Condition orders_changed_, jobs_changed_;
@@ -130,6 +136,7 @@ class Workshop {
   double usual_read_ CUTWATER_GUARDED_BY(mutex_) = 1;  // seconds
   std::list<Job> jobs_ CUTWATER_GUARDED_BY(mutex_);
   WorkshopStats stats_ CUTWATER_GUARDED_BY(mutex_);
+  SendingCost sending_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 
