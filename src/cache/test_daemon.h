@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +76,9 @@ class TestProcess {
  public:
   explicit TestProcess(const std::function<void()>& work) : pid_(fork()) {
     if (pid_ != 0) return;
+    // Nothing of a test outlives it, and what hangs says where: tests/main.cc.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(kLongestSeconds);
     work();
     _exit(0);
   }
@@ -95,6 +99,8 @@ class TestProcess {
   }
 
  private:
+  static constexpr unsigned kLongestSeconds = 180;  // less than a test may take
+
   pid_t pid_;
 };
 

@@ -63,11 +63,16 @@ class Solver {
     const Outcome shortest = outcome(model_.sums(best.choice));
     const double others = others_bytes();
     std::optional<Walk> walk;
+    double fewest = shortest.bytes;
     for (const double share : {longer, 1.5 * longer, 2 * longer}) {
-      walk = thrifty((1 + share) * shortest.times.epoch_s());
-      if (std::min(shortest.bytes, walk ? walk->outcome.bytes : kNever) <= others) break;
+      std::optional<Walk> found = thrifty((1 + share) * shortest.times.epoch_s());
+      if (found && found->outcome.bytes < fewest) {
+        fewest = found->outcome.bytes;
+        walk = std::move(found);
+      }
+      if (fewest <= others) break;
     }
-    if (!walk || walk->outcome.bytes >= shortest.bytes) return best;
+    if (!walk) return best;
     best.made_by = OffloadPolicy::kSophon;
     best.choice = walk->choice;
     best.prices = walk->prices;

@@ -6,6 +6,7 @@
 
 #include "remote/remote_source.h"
 #include "remote/test_remote.h"
+#include "run/test_source.h"
 #include "source/limited.h"
 
 namespace cutwater::remote {
@@ -322,6 +323,22 @@ TEST_F(RemoteTrouble, AServerOfAnotherVersionIsRefusedInWords) {
   said.set_version("1");
   const Failure other = failure_of([&] { check_version("host:1", said); });
   EXPECT_THAT(other, FailsWith(Code::kInvalidArgument, "host:1 speaks version '1'"));
+}
+
+// One thread, and memory for two samples: what has come for others is not what a substitute waits
+// for.
+TEST_F(RemoteTrouble, SubstitutesDoNotWaitForWhatHasCome) {
+  constexpr SampleId kAll = 40;
+  std::set<SampleId> bad;
+  for (SampleId id = 0; id < kAll; id += 2) bad.insert(id);
+  const RunningServer server(std::make_shared<test::FaultySource>(
+      std::make_shared<test::MemorySource>(kAll, 100'000), bad));
+  What what{open_remote(server.url()), Pipeline(all_ops()), 2};
+  what.bad_samples.policy = OnError::kSubstitute;
+  HowFast how = by_policy("none", 1);
+  how.memory_limit = 1 << 20;
+  Loader loader(std::move(what), how);
+  EXPECT_EQ(test::ids_of(epochs(loader, 1)).size(), static_cast<std::size_t>(kAll));
 }
 
 }  // namespace

@@ -168,8 +168,9 @@ void Steering::learn(const wire::pb::Reply& reply) {
   if (!std::isfinite(row[0].bytes)) return;
   row[0].storage_s = 0;
   rows_.push_back(std::move(row));
+  constexpr double kNewest = 0.05;  // several servers take turns
   const double sending_s = reply.send_s_per_byte();
-  sending_s_ = sending_s > 0 ? std::min(sending_s, kSlowestSending) : 0;
+  sending_s_ += kNewest * ((sending_s > 0 ? std::min(sending_s, kSlowestSending) : 0) - sending_s_);
   if (rows_.size() > kRemembered) rows_.pop_front();
   ran_less_ += reply.ran_less() ? 1 : 0;
   if (++learned_ >= decide_at_) decide();
@@ -349,7 +350,9 @@ void Steering::decide() {
   const OffloadDecision made = solve_offload({values, variants}, machine);
 
   // In bytes as stored, of which this is all that one costs, on average.
-  const double sent = std::isfinite(made.prices.storage_s) ? made.prices.storage_s * sending_s_ : 0;
+  // Where no second of a server is to be had, what sending takes of it is all that a byte costs.
+  const bool has_time = std::isfinite(made.prices.storage_s);
+  const double sent = has_time ? made.prices.storage_s * sending_s_ : 0;
   const double byte = made.prices.byte + made.prices.compute_s * receiving_s + sent;
   const double needed = made.prices.compute_s * per_byte[0];
   const double stored = byte + needed * needed_share;
@@ -362,6 +365,11 @@ void Steering::decide() {
       worth_.push_back((byte + made.prices.compute_s * per_byte[way]) / stored);
   }
   price_ = stored > 0 ? made.prices.storage_s / stored : kNever;
+  if (!has_time && sending_s_ > 0) {
+    price_ = 1 / sending_s_;
+    worth_.clear();
+    needed_worth_ = 0;
+  }
 
   constexpr double kAsBusy = 0.9, kMayBeBusy = 0.5;
   network_may_bind_ = made.after.network_s >= kMayBeBusy * made.after.epoch_s();

@@ -93,6 +93,31 @@ TEST(Steering, CountsWhatSendingTakesOfTheServer) {
   EXPECT_EQ(steered(0).times()->before.storage_s, 0);
 }
 
+// Also where the server has no time for anything else: one tensor of so few samples is too much.
+TEST(Steering, WantsWhatSparesABusyServerTime) {
+  constexpr double kSendSeconds = 1e-9;
+  constexpr std::array<OffloadOption, 3> kOptions = {
+      {{3e6, 0, 0}, {1e6, 1.5e-3, 0}, {6e5, 40e-3, 0}}};
+  Ways ways;
+  ways.variants = {{0, "source", {}, false}, {0, "source", {}, true}, {1, "crop", {}, false}};
+  ways.priced = true;
+  Steering steers(ways, {std::nullopt, 1});
+  steers.set_storage_threads(1);
+  steers.note(consumer(kCost));
+  wire::pb::Reply reply;
+  for (const OffloadOption& option : kOptions) {
+    reply.add_way_bytes(static_cast<float>(option.bytes));
+    reply.add_way_s(static_cast<float>(option.storage_s));
+  }
+  reply.set_send_s_per_byte(static_cast<float>(kSendSeconds));
+  for (int i = 0; i < 190; ++i) steers.learn(reply);
+  const auto gain = [&](std::size_t way) {
+    return kOptions[0].bytes - kOptions[way].bytes - steers.price() * kOptions[way].storage_s;
+  };
+  EXPECT_GT(gain(1), 0);
+  EXPECT_LT(gain(2), 0);
+}
+
 TEST(Steering, MeasuresALinkWhileAnswersWaitForIt) {
   Steering steers = steering();
   steers.note(consumer(kCost / 4));

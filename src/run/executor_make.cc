@@ -140,10 +140,10 @@ void Executor::complete_path(const Task& task, Failure& failure) const {
 std::function<void(std::size_t)> Executor::room_for_read(Task& task, std::uint64_t* read_bytes) {
   return [this, &task, read_bytes](std::size_t bytes) {
     const bool unpacking = task.hold.read_bytes() > 0;
-    // Reads in flight hold memory that only a thread can free: it must not wait for them. Nor may
-    // it wait for room to unpack what it holds: others may do the same. What it takes so is bounded
-    // by the number of threads.
-    if (stored_ != nullptr || unpacking)
+    // Reads in flight, and what a fetcher has brought, hold memory that only a thread can free: it
+    // must not wait for them. Nor may it wait for room to unpack what it holds: others may do the
+    // same. What it takes so is bounded by the number of threads.
+    if (stored_ != nullptr || fetcher_ != nullptr || unpacking)
       gate_.force_read(bytes);
     else
       gate_.begin_read(bytes);

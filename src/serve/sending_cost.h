@@ -16,10 +16,15 @@ class SendingCost {
     double worked_s = 0;   // of that, for reading and ops
     double bytes = 0;      // that were sent
   };
-  // To be called some times a second.
-  void look(const SoFar& now) {
+  explicit SendingCost(const SoFar& now) : before_(now) {}
+
+  // To be called some times a second. What is under way counts once it is done: the CPU that it
+  // has taken by then may be that of several looks.
+  void look(const SoFar& now, bool under_way) {
+    const bool some = now.bytes > before_.bytes;
+    if (under_way && !some) return;
     const SoFar before = std::exchange(before_, now);
-    if (now.bytes <= before.bytes) return;  // what an idle server does is for nobody's bytes
+    if (!some) return;  // what an idle server does is for nobody's bytes
     constexpr double kFade = 0.98;
     seconds_ =
         kFade * seconds_ + (now.process_s - before.process_s) - (now.worked_s - before.worked_s);

@@ -15,13 +15,24 @@ class Server {
     now_.bytes += bytes;
     now_.worked_s += bytes * byte_s;
     now_.process_s += 2 * bytes * byte_s + idle_s;
-    cost_.look(now_);
+    cost_.look(now_, false);
+  }
+  // A sample that takes several looks, and is sent in the last.
+  void makes(double bytes, double work_s, int looks) {
+    for (int i = 1; i < looks; ++i) {
+      now_.process_s += work_s / looks;
+      cost_.look(now_, true);
+    }
+    now_.worked_s += work_s;
+    now_.bytes += bytes;
+    now_.process_s += work_s / looks + bytes * kByte;
+    cost_.look(now_, false);
   }
   double cost() const { return cost_.seconds_per_byte(); }
 
  private:
-  SendingCost::SoFar now_;
-  SendingCost cost_;
+  SendingCost::SoFar now_ = {100, 0, 0};  // it has listed its files before
+  SendingCost cost_{now_};
 };
 
 TEST(SendingCost, IsWhatNeitherReadingNorOpsTook) {
@@ -45,6 +56,12 @@ TEST(SendingCost, LeavesOutWhatAnIdleServerDoes) {
   for (int i = 0; i < 10; ++i) server.goes_on(kBytes);
   for (int i = 0; i < 1000; ++i) server.goes_on(0, kByte, 1e-3);
   server.goes_on(kBytes);
+  EXPECT_NEAR(server.cost(), kByte, 1e-12);
+}
+
+TEST(SendingCost, CountsWorkThatTakesLongWhereItEnds) {
+  Server server;
+  for (int i = 0; i < 50; ++i) server.makes(kBytes, 150 * kBytes * kByte, 3);
   EXPECT_NEAR(server.cost(), kByte, 1e-12);
 }
 

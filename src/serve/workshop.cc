@@ -71,7 +71,8 @@ struct Workshop::Client::State {
 Workshop::Workshop(WorkshopOptions options)
     : options_(std::move(options)),
       sends_beside_(options_.makers >= usable_cores()),
-      maker_(options_.maker) {
+      maker_(options_.maker),
+      sending_({process_seconds(), 0, 0}) {
   for (int i = 0; i < options_.readers; ++i) threads_.emplace_back([this] { read_loop(); });
   for (int i = 0; i < options_.makers; ++i) threads_.emplace_back([this] { make_loop(); });
 }
@@ -243,8 +244,9 @@ void Workshop::look_after() {
   std::list<Job> late;
   {
     MutexLock lock(mutex_);
-    sending_.look(
-        {process_seconds(), stats_.maker_seconds + stats_.reader_seconds, stats_.sent_bytes});
+    const bool under_way =
+        std::ranges::any_of(clients_, [](const ClientState& client) { return client->begun > 0; });
+    sending_.look(spent_so_far(), under_way);
     const double at = now();
     for (const ClientState& client : clients_)
       if (!client->ready.empty() && at - client->ready_since >= kGroupSeconds)
@@ -394,6 +396,10 @@ void Workshop::deliver(Client::State& client, std::vector<Answer> answers) {
   if (answers.empty()) return;
   MutexLock lock(client.mutex);
   if (client.deliver) client.deliver(std::move(answers));
+}
+
+SendingCost::SoFar Workshop::spent_so_far() const {
+  return {process_seconds(), stats_.maker_seconds + stats_.reader_seconds, stats_.sent_bytes};
 }
 
 double Workshop::send_seconds_per_byte() const {

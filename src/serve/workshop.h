@@ -115,6 +115,7 @@ class Workshop {
   bool several_wait() const CUTWATER_REQUIRES(mutex_);  // clients, for a maker
   std::list<Job>::iterator best_job(bool others_wait) CUTWATER_REQUIRES(mutex_);
   double used_seconds() const CUTWATER_REQUIRES(mutex_);
+  SendingCost::SoFar spent_so_far() const CUTWATER_REQUIRES(mutex_);
   bool below_floor(const Client::State& client, double at, double used) const
       CUTWATER_REQUIRES(mutex_);
   void offer(Job job);

@@ -25,7 +25,6 @@ double cost_with(int makers) {
   WorkshopOptions options;
   options.makers = makers;
   Workshop shop(options);
-  shop.look_after();  // all that this process did before is no cost of sending
   std::latch sent(kSamples);
   Workshop::Client client(shop, [&](std::vector<Answer> answers) {
     const double until = thread_seconds() + kSendingSeconds * static_cast<double>(answers.size());
