@@ -17,6 +17,7 @@
 #include "cache/redis_contents.h"
 #include "cache/server.h"
 #include "cache/unix_socket.h"
+#include "core/machine.h"
 #include "core/units.h"
 #include "cutwater/cache.h"
 #include "cutwater/error.h"
@@ -112,6 +113,10 @@ void serve(const ServeArguments& arguments) {
   cache::ServeOptions options;
   options.socket = arguments.path();
   options.limit = parse_bytes("--memory", arguments.memory);
+  if (const std::size_t usable = usable_memory_bytes(); options.limit > usable)
+    throw Error(Code::kInvalidArgument,
+                "--memory " + bytes_text(options.limit) + " is more than the " +
+                    bytes_text(usable) + " that this process may use; make it smaller");
   options.quotas = quotas_of(arguments.quotas);
   options.log = [](const std::string& line) {
     std::fprintf(stderr, "cutwater cache: %s\n", line.c_str());

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "core/machine.h"
 #include "core/units.h"
 #include "cutwater/loader.h"
+#include "last_resort.h"
 #include "ops/all_ops.h"
 #include "serve/server.h"
 #include "stop_on_signal.h"
@@ -23,6 +25,8 @@
 
 namespace cutwater::cli {
 namespace {
+
+constexpr std::chrono::seconds kToEnd(2);  // once all was sent that will be
 
 struct ServeArguments {
   std::vector<std::string> data;
@@ -103,6 +107,7 @@ void serve_data(const ServeArguments& arguments) {
   options.log = [](const std::string& line) {
     std::fprintf(stderr, "cutwater serve: %s\n", line.c_str());
   };
+  LastResort last_resort;
   serve::Server server(options, all_ops());
   const StopOnSignal stopping(server);
   for (const serve::ServedData& data : options.data)
@@ -120,6 +125,7 @@ void serve_data(const ServeArguments& arguments) {
     std::fflush(stdout);
   }
   server.run();
+  last_resort.arm(kToEnd);
 }
 
 }  // namespace

@@ -334,6 +334,10 @@ std::string Loader::cache_damage() const {
   return impl_->cached ? impl_->cached->damage() : std::string();
 }
 
+void Loader::leave_epoch() {
+  if (impl_->in_epoch && impl_->executor.belongs_here()) impl_->executor.give_up();
+}
+
 void Loader::close() {
   if (!impl_->executor.belongs_here()) return;
   impl_->executor.close();

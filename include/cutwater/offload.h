@@ -58,9 +58,10 @@ struct OffloadMachine {
   double compute_threads = 1;
   std::optional<double> consumer_samples_per_s = {};
   double storage_speed = 1;  // of a storage thread, beside one that the table was measured with
-  // By how much longer, as a share, an epoch may be than the shortest if fewer bytes are sent; by
-  // up to twice as much where another policy would send fewer still.
+  // By how much longer, as a share, an epoch may be than the shortest if fewer bytes are sent; and
+  // where another policy would send fewer still.
   double for_bytes = 0;
+  double for_fewest_bytes = 0;
 };
 
 // Seconds of an epoch for each resource, were it alone. An epoch takes as long as the longest.
@@ -117,7 +118,8 @@ struct OffloadDecision {
 };
 
 // The choice with the shortest epoch; of those, that with the fewest bytes: after the network has
-// ceased to be the longest, it goes on as far as that costs no time (or OffloadMachine::for_bytes).
+// ceased to be the longest, it goes on as far as that costs no time (or for_bytes and
+// for_fewest_bytes of the machine).
 // Without that, never longer than any other policy, and with no more bytes than one as short.
 // Without a bound on the link, samples are raw unless the trainer is the bottleneck and storage can
 // relieve it. A row stands for `weight` samples of an epoch. Throws Error(kInvalidArgument) for a

@@ -119,7 +119,8 @@ class Pipeline {
   // The sample with less in it, still at cut 0: what these draws need and no more. run() with these
   // draws makes the same bytes of it at the last cut; on the way to other cuts or draws it refuses
   // it (kBadSample) where something is missing. Nothing: there is none that is smaller, or run()
-  // would refuse the sample. Any thread. Of `how`, pool and hints count.
+  // would refuse the sample, or `how.reserve` does not give what it may take. Any thread. Of `how`,
+  // pool, hints and reserve count.
   // REQUIRES: sample.cut == 0, and the draws are this pipeline's.
   std::optional<Sample> excerpt(const Sample& sample, const Draws& draws,
                                 const RunContext& how) const;

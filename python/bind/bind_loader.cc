@@ -250,6 +250,7 @@ void bind_loader(nb::module_& m) {
           nb::arg("policy"))
       .def("begin", &Loader::begin)
       .def("next", &next_batch, nb::arg("timeout_s").none())
+      .def("leave_epoch", &Loader::leave_epoch)
       .def("set_epoch", &Loader::set_epoch, nb::arg("epoch"))
       .def_prop_ro("next_epoch", &Loader::next_epoch)
       .def("__len__", &Loader::batches_per_epoch)

@@ -104,6 +104,10 @@ class _Epoch:
             raise StopIteration
         return batch
 
+    def __del__(self) -> None:
+        if self._loader is not None:  # left by break
+            self._loader._leave(self._iteration)
+
 
 class DataLoader:
     """Iterates over a data set in batches. One ``for`` is one epoch; the next ``for`` is the next.
@@ -286,6 +290,10 @@ class DataLoader:
         fields = {name: self._convert(array) for name, array in raw["fields"].items()}
         batch = Batch(self._convert(raw["ids"]), raw["epoch"], raw["index"], fields)
         return batch.pin() if self._pin else batch
+
+    def _leave(self, iteration: int) -> None:
+        if iteration == self._iteration and not self._closed and self._begun_in == os.getpid():
+            self._core.leave_epoch()
 
     def _warn_of_cache(self) -> None:
         """Once, where the cache does not work, and once where it gave other bytes: training goes on without it."""

@@ -127,18 +127,17 @@ void Board::tell_arrivals(std::uint64_t data, const std::vector<std::string>& ar
 void Board::read_arrivals(Seat& seat) const {
   const std::string stream = name(seat.data(), "arrivals");
   for (int i = 0; i < kReadsAtOnce; ++i) {
-    const Seat::Place place = seat.place();
-    if (place.epoch == 0) return;
+    const std::string after = seat.after();
     Batch batch;
     const Client::Outcome outcome = run(seat.data(), [&](Connection& link, Deadline deadline) {
       const Reply reply =
-          link.ask({"XREAD", "COUNT", std::to_string(kReadAtOnce), "STREAMS", stream, place.after},
+          link.ask({"XREAD", "COUNT", std::to_string(kReadAtOnce), "STREAMS", stream, after},
                    deadline);
       batch = batch_in(reply);
       return reply.text;
     });
     if (!outcome.is_done() || batch.entries == 0) return;
-    seat.add(place, batch.after, batch.arrivals);
+    seat.add(batch.after, batch.arrivals);
     if (batch.entries < kReadAtOnce) return;
   }
 }

@@ -65,7 +65,12 @@ std::optional<JobNote> decode_note(std::string_view text) {
 }
 
 Seat::Seat(JobOffer offer)
-    : offer_(std::move(offer)), id_(new_id(offer_.name)), after_(kBeginning) {}
+    : offer_(std::move(offer)),
+      id_(new_id(offer_.name)),
+      after_(kBeginning),
+      stable_(static_cast<std::size_t>(std::max<std::int64_t>(offer_.samples, 0))),
+      named_(stable_.size()),
+      had_(stable_.size()) {}
 
 std::uint64_t Seat::begin_epoch(std::uint64_t draw) {
   const auto window = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())
@@ -82,16 +87,16 @@ std::uint64_t Seat::begin_epoch(std::uint64_t draw) {
   }
   if (tide_ == 0) tide_ = mixed(offer_.data, static_cast<std::uint64_t>(window)) | 1;
   if (tide_ == last) tide_ = mixed(last, 1) | 1;
-  ++epoch_;
   draw_ = draw;
   began_ = now;
   has_news_ = true;
-  after_ = kBeginning;
-  arrived_.clear();
-  const auto samples = static_cast<std::size_t>(std::max<std::int64_t>(offer_.samples, 0));
-  named_.assign(samples, false);
-  had_.assign(samples, false);
+  named_.assign(stable_.size(), false);
+  had_.assign(stable_.size(), false);
   left_ = offer_.samples;
+  arrived_.clear();
+  name_all(stable_);
+  for (const Fresh& one : fresh_)
+    if (one.draw == draw) name_all(one.put);
   return tide_;
 }
 
@@ -122,28 +127,43 @@ int Seat::others_alike() const {
       others_, [draw = draw_](const Other& o) { return o.note.in_epoch && o.note.draw == draw; }));
 }
 
-Seat::Place Seat::place() const {
+std::string Seat::after() const {
   MutexLock lock(mutex_);
-  return {epoch_, after_};
+  return after_;
 }
 
-bool Seat::is_of_use(const Arrival& arrival) const {
-  return static_cast<std::size_t>(arrival.sample) < named_.size() &&
-         (arrival.draw == 0 || arrival.draw == draw_) &&
-         std::ranges::find(offer_.forms, arrival.form) != offer_.forms.end();
-}
-
-void Seat::add(const Place& read, const std::string& after, const std::vector<Arrival>& arrived) {
+void Seat::add(const std::string& after, const std::vector<Arrival>& arrived) {
   MutexLock lock(mutex_);
-  if (read.epoch != epoch_) return;  // another has begun, and reads from the beginning
   after_ = after;
   for (const Arrival& arrival : arrived) {
-    if (!is_of_use(arrival)) continue;
-    const auto at = static_cast<std::size_t>(arrival.sample);
-    if (named_[at]) continue;
-    named_[at] = true;
-    arrived_.push_back(arrival.sample);
+    if (static_cast<std::size_t>(arrival.sample) >= stable_.size() ||
+        std::ranges::find(offer_.forms, arrival.form) == offer_.forms.end())
+      continue;
+    put_at(arrival.draw)[static_cast<std::size_t>(arrival.sample)] = true;
+    if (arrival.draw == 0 || arrival.draw == draw_) name(arrival.sample);
   }
+}
+
+void Seat::name(SampleId sample) {
+  const auto at = static_cast<std::size_t>(sample);
+  if (named_[at]) return;
+  named_[at] = true;
+  arrived_.push_back(sample);
+}
+
+void Seat::name_all(const Samples& put) {
+  for (std::size_t at = 0; at < put.size(); ++at)
+    if (put[at]) name(static_cast<SampleId>(at));
+}
+
+// Remembered for the epochs to come.
+Seat::Samples& Seat::put_at(std::uint64_t draw) {
+  if (draw == 0) return stable_;
+  const auto found = std::ranges::find(fresh_, draw, &Fresh::draw);
+  if (found != fresh_.end()) return found->put;
+  if (fresh_.size() == kDraws) fresh_.pop_front();
+  fresh_.push_back({draw, Samples(stable_.size())});
+  return fresh_.back().put;
 }
 
 bool Seat::has_news() const {

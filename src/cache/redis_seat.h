@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,7 +40,8 @@ class Seat {
   explicit Seat(JobOffer offer);
 
   // See CacheSeat. The number is that of another job which began at most 16 s ago; where there is
-  // none, one that changes every 16 s; and never the one that this job had before.
+  // none, one that changes every 16 s; and never the one that this job had before. What has arrived
+  // before is there at once.
   std::uint64_t begin_epoch(std::uint64_t draw);
   void had(std::uint64_t draw, SampleId sample);
   void arrivals(std::vector<SampleId>& samples);
@@ -49,13 +51,9 @@ class Seat {
   std::uint64_t data() const { return offer_.data; }
   const std::string& id() const { return id_; }  // no other job has it
 
-  // For the board: after what to read on, and in which epoch that is.
-  struct Place {
-    std::uint64_t epoch = 0;
-    std::string after;
-  };
-  Place place() const;
-  void add(const Place& read, const std::string& after, const std::vector<Arrival>& arrived);
+  // For the board: after what to read on, and what was read there.
+  std::string after() const;
+  void add(const std::string& after, const std::vector<Arrival>& arrived);
   bool has_news() const;  // begun an epoch since the last note
   JobNote note();         // of this job, with another pulse each time
   struct Other {
@@ -65,12 +63,21 @@ class Seat {
   void set_others(std::vector<Other> others);
 
  private:
-  bool is_of_use(const Arrival& arrival) const CUTWATER_REQUIRES(mutex_);
+  // Whether samples have been put, by sample: at fresh cuts of a draw.
+  using Samples = std::vector<bool>;
+  struct Fresh {
+    std::uint64_t draw = 0;
+    Samples put;
+  };
+  static constexpr std::size_t kDraws = 8;  // that are remembered, the latest
+
+  void name(SampleId sample) CUTWATER_REQUIRES(mutex_);
+  void name_all(const Samples& put) CUTWATER_REQUIRES(mutex_);
+  Samples& put_at(std::uint64_t draw) CUTWATER_REQUIRES(mutex_);
 
   const JobOffer offer_;
   const std::string id_;
   mutable Mutex mutex_;
-  std::uint64_t epoch_ CUTWATER_GUARDED_BY(mutex_) = 0;  // counts; 0: none has begun
   std::uint64_t draw_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::uint64_t tide_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::uint64_t pulse_ CUTWATER_GUARDED_BY(mutex_) = 0;
@@ -78,8 +85,10 @@ class Seat {
   Clock::time_point began_ CUTWATER_GUARDED_BY(mutex_){};
   std::string after_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<SampleId> arrived_ CUTWATER_GUARDED_BY(mutex_);
-  // By sample, in this epoch: what is kept here is bounded by the data set.
-  std::vector<bool> named_ CUTWATER_GUARDED_BY(mutex_), had_ CUTWATER_GUARDED_BY(mutex_);
+  // Put at a stable cut, at any time; named as an arrival, and had, in this epoch.
+  Samples stable_ CUTWATER_GUARDED_BY(mutex_), named_ CUTWATER_GUARDED_BY(mutex_),
+      had_ CUTWATER_GUARDED_BY(mutex_);
+  std::deque<Fresh> fresh_ CUTWATER_GUARDED_BY(mutex_);
   std::int64_t left_ CUTWATER_GUARDED_BY(mutex_) = 0;  // samples that the job has yet to get
   std::vector<Other> others_ CUTWATER_GUARDED_BY(mutex_);
 };

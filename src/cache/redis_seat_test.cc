@@ -63,9 +63,33 @@ TEST_F(RedisSeatTest, WhatOneMachinePutsArrivesAtTheOther) {
   EXPECT_EQ(arrived(*seat, {3, 5, 6, 10, 11}), (std::multiset<SampleId>{3, 5, 6, 10, 11}));
   put(*here_, 12);
   EXPECT_EQ(arrived(*seat, {12}), (std::multiset<SampleId>{12}));
-  // In the next epoch all are named again, those of the new draw among them.
+  // In the next epoch all are named again, those of the new draw among them: at once, so that they
+  // count as what was there when it began.
   (void)seat->begin_epoch(8);
-  EXPECT_EQ(arrived(*seat, {3, 5, 6, 9, 11, 12}), (std::multiset<SampleId>{3, 5, 6, 9, 11, 12}));
+  std::vector<SampleId> there;
+  seat->arrivals(there);
+  EXPECT_EQ(std::multiset<SampleId>(there.begin(), there.end()),
+            (std::multiset<SampleId>{3, 5, 6, 9, 11, 12}));
+  put(*here_, 13);
+  EXPECT_EQ(arrived(*seat, {13}), (std::multiset<SampleId>{13}));
+}
+
+// What others have made at fresh cuts of draws that this job has yet to come to.
+TEST_F(RedisSeatTest, FreshFormsAreRememberedForTheEpochsToCome) {
+  const auto seat = sit(*there_, "job");
+  (void)seat->begin_epoch(1);
+  constexpr std::uint64_t kDraws = 20;
+  for (std::uint64_t draw = 2; draw < kDraws; ++draw) put(*here_, 5, kForm, draw);
+  put(*here_, 6);
+  EXPECT_EQ(arrived(*seat, {6}), (std::multiset<SampleId>{6}));
+  const auto at_once = [&](std::uint64_t draw) {
+    (void)seat->begin_epoch(draw);
+    std::vector<SampleId> there;
+    seat->arrivals(there);
+    return std::set<SampleId>(there.begin(), there.end());
+  };
+  EXPECT_EQ(at_once(kDraws - 1), (std::set<SampleId>{5, 6}));
+  EXPECT_EQ(at_once(2), (std::set<SampleId>{6})) << "the oldest are forgotten";
 }
 
 TEST_F(RedisSeatTest, MoreThanOneReadCanBring) {

@@ -44,6 +44,7 @@ class Run {
   auto excerpt(const Sample& sample, const Group& first, Ask ask) {
     find_shapes(sample);
     find_regions();
+    if (how_.reserve) how_.reserve(shape(first.begin).in.bytes() + scratch_bytes_);
     FusedSteps fused = fused_steps(first);
     KeptHint hint(how_, sample.id, first, fused);
     auto answer = ask(fused, input_of(sample, first.begin).view());

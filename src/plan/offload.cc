@@ -23,6 +23,9 @@ constexpr std::size_t kSearchSamples = 8192;
 constexpr int kSearchSteps = 28;
 constexpr double kSearchRange = 1e9;  // around the bytes of an average second
 
+// Than another policy's bytes: estimates are no better than that.
+constexpr double kClearlyFewer = 0.97;
+
 bool differ(double a, double b) { return std::abs(a - b) > kEqual * std::max(a, b); }
 
 struct Outcome {
@@ -57,20 +60,21 @@ class Solver {
   Solver(const OffloadTable& table, const OffloadModel& model) : table_(table), model_(model) {}
 
   // Fewer bytes, of an epoch that is no more than so much longer than the shortest, as a share; up
-  // to twice as much where another policy would send fewer.
-  OffloadDecision solve_for_bytes(double longer) const {
+  // to `most` where another policy would send fewer.
+  OffloadDecision solve_for_bytes(double longer, double most) const {
+    constexpr int kSteps = 3;  // from the one to the other
     OffloadDecision best = solve();
     const Outcome shortest = outcome(model_.sums(best.choice));
-    const double others = others_bytes();
+    const double enough = kClearlyFewer * others_bytes();
     std::optional<Walk> walk;
     double fewest = shortest.bytes;
-    for (const double share : {longer, 1.5 * longer, 2 * longer}) {
+    for (int step = 0; step <= (most > longer ? kSteps : 0); ++step) {
+      if (step > 0 && fewest <= enough) break;
+      const double share = longer + (most - longer) * step / kSteps;
       std::optional<Walk> found = thrifty((1 + share) * shortest.times.epoch_s());
-      if (found && found->outcome.bytes < fewest) {
-        fewest = found->outcome.bytes;
-        walk = std::move(found);
-      }
-      if (fewest <= others) break;
+      if (!found || found->outcome.bytes >= fewest) continue;
+      fewest = found->outcome.bytes;
+      walk = std::move(found);
     }
     if (!walk) return best;
     best.made_by = OffloadPolicy::kSophon;
@@ -307,6 +311,10 @@ class Solver {
   const OffloadModel& model_;
 };
 
+bool gives_for_bytes(const OffloadMachine& machine) {
+  return machine.for_bytes > 0 || machine.for_fewest_bytes > 0;
+}
+
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(Code::kInvalidArgument, "offload: " + what);
 }
@@ -343,8 +351,8 @@ void check(const OffloadTable& table, const OffloadMachine& machine, double weig
   if (const auto& rate = machine.consumer_samples_per_s)
     need(is_measure(*rate) && *rate > 0, "the consumer's samples per second must be positive",
          *rate);
-  need(is_measure(machine.for_bytes), "what an epoch may be longer must not be negative",
-       machine.for_bytes);
+  for (const double longer : {machine.for_bytes, machine.for_fewest_bytes})
+    need(is_measure(longer), "what an epoch may be longer must not be negative", longer);
   need(is_measure(weight) && weight > 0, "the weight of a row must be positive", weight);
 }
 
@@ -388,8 +396,8 @@ OffloadDecision solve_offload(const OffloadTable& table, const OffloadMachine& m
   if (machine.storage_threads == 0)
     decision.choice = raw;
   else if (policy == OffloadPolicy::kSophon)
-    decision = machine.for_bytes > 0 && model.link_bounds()
-                   ? Solver(table, model).solve_for_bytes(machine.for_bytes)
+    decision = gives_for_bytes(machine) && model.link_bounds()
+                   ? Solver(table, model).solve_for_bytes(machine.for_bytes, machine.for_fewest_bytes)
                    : Solver(table, model).solve();
   else
     decision.choice = choice_by_rule(policy, table, model);

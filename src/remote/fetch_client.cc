@@ -25,7 +25,9 @@ constexpr std::int64_t kHedgeBudget = 20;
 constexpr auto kTogether = std::chrono::microseconds(200);
 constexpr double kAtServer = 0.75;   // of the time until a sample is needed, it may wait there
 constexpr double kLinkSlack = 4e-3;  // seconds that may come early, and are handed out when due
-constexpr double kSilence = 10;      // seconds without a word from a server that owes one
+// Seconds without a word from a server that owes one. A large sample on a slow link may take
+// longer: twice as long is waited for it the next time.
+constexpr double kSilence = 10;
 
 double seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -64,6 +66,7 @@ FetchClient::FetchClient(const std::vector<Part>& parts, const RemoteOptions& op
       servers_.emplace_back();
       servers_.back().address = address;
       servers_.back().of = &holding;
+      servers_.back().silence_s = least_silence_s();
     }
   }
   MutexLock lock(mutex_);
@@ -314,6 +317,7 @@ void FetchClient::received(Server& server) {
     return;
   }
   server.backoff_s = 0;
+  server.silence_s = least_silence_s();
   server.trouble.clear();
   // No thread wakes to the microsecond: what is due soon need not hold back what follows.
   if (due > now + duration(kLinkSlack))
@@ -502,15 +506,17 @@ void FetchClient::hedge(Time now) {
   }
 }
 
+double FetchClient::least_silence_s() const { return std::min(kSilence, options_.patience_s / 2); }
+
 void FetchClient::end_stalled(Time now) {
-  const double most = std::min(kSilence, options_.patience_s / 2);
   for (Server& server : servers_) {
     if (!server.call || server.call->finishing() || server.asked.empty() || server.receive_at)
       continue;
-    if (seconds(now - server.receiving_since) < most) continue;
+    if (seconds(now - server.receiving_since) < server.silence_s) continue;
     char text[48];
-    std::snprintf(text, sizeof text, "nothing came for %.1f s", most);
+    std::snprintf(text, sizeof text, "nothing came for %.1f s", server.silence_s);
     server.trouble = text;
+    server.silence_s = std::min(2 * server.silence_s, options_.patience_s);
     server.receiving_since = now;
     server.call->cancel();
   }
@@ -520,6 +526,11 @@ void FetchClient::end_stalled(Time now) {
 // Those that have refused are not waited for.
 void FetchClient::give_up(Holding& holding, Time now) {
   if (holding.asked == 0) return;
+  // What has come and is held back by the link is no absence.
+  if (std::ranges::any_of(holding.servers, [this](std::size_t number) {
+        return servers_[number].receive_at.has_value();
+      }))
+    holding.last_progress = now;
   const double waited = seconds(now - holding.last_progress);
   const bool refused = std::ranges::all_of(
       holding.servers, [this](std::size_t number) { return servers_[number].refused.has_value(); });

@@ -81,6 +81,7 @@ class FetchClient final : public Fetcher {
     Time retry_at = {}, receiving_since = {};
     std::optional<Time> receive_at;  // held back by the link until then
     double backoff_s = 0;
+    double silence_s = 0;            // it may say nothing so long; longer where that did not do
     std::int64_t threads = 0;        // that run ops, as its answers say; 0: none has come
     std::string trouble;             // why there is no call, or the last one ended
     std::optional<Failure> refused;  // for good
@@ -111,6 +112,7 @@ class FetchClient final : public Fetcher {
   void send(Holding& holding, Time now);
   void send_to(Server& server, Time now, const std::vector<Asked*>& batch);
   void hedge(Time now);
+  double least_silence_s() const;
   void end_stalled(Time now);
   void give_up(Holding& holding, Time now);
   void fail(const Holding& holding, const Failure& failure);

@@ -325,6 +325,21 @@ TEST_F(RemoteTrouble, AServerOfAnotherVersionIsRefusedInWords) {
   EXPECT_THAT(other, FailsWith(Code::kInvalidArgument, "host:1 speaks version '1'"));
 }
 
+TEST_F(RemoteTrouble, NoTokenGoesOverTheNetInTheClear) {
+  RemoteOptions options;
+  options.token = "0123456789abcdef";
+  options.patience_s = 0.01;
+  const auto failure = [&](const std::string& url) {
+    return failure_of([&] { open_remote(url, options); });
+  };
+  // Documentation's own addresses: nobody is there.
+  for (const char* const url :
+       {"grpc://192.0.2.1:7070/x", "grpc://[2001:db8::1]/x", "grpc://127.0.0.1:1,storage.invalid/x"})
+    EXPECT_THAT(failure(url), FailsWith(Code::kInvalidArgument, "in the clear; say grpcs://")) << url;
+  EXPECT_EQ(failure("grpc://127.0.0.1:1/x").code, Code::kUnavailable);
+  EXPECT_EQ(failure("grpc://[::1]:1/x").code, Code::kUnavailable);
+}
+
 // One thread, and memory for two samples: what has come for others is not what a substitute waits
 // for.
 TEST_F(RemoteTrouble, SubstitutesDoNotWaitForWhatHasCome) {

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "proto/loopback.h"
 #include "proto/messages.h"
 #include "proto/quiet.h"
 
@@ -33,10 +34,25 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
+std::string token_of(const RemoteOptions& options) {
+  return or_environment(options.token, "CUTWATER_TOKEN");
+}
+
+// Anybody on the way could read it.
+void refuse_token_in_the_clear(const std::string& server) {
+  const std::string host = wire::without_brackets(server.substr(0, server.rfind(':')));
+  if (wire::is_loopback(host)) return;
+  throw Error(Code::kInvalidArgument,
+              "the token would go to " + server +
+                  " in the clear; say grpcs:// for a server that has TLS, or give no token (token=, "
+                  "CUTWATER_TOKEN)");
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::Channel> open_channel(const std::string& server, bool tls,
                                             const RemoteOptions& options) {
+  if (!tls && !token_of(options).empty()) refuse_token_in_the_clear(server);
   wire::keep_transport_quiet();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(wire::kMostReplyBytes));
@@ -47,8 +63,10 @@ std::shared_ptr<grpc::Channel> open_channel(const std::string& server, bool tls,
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  // For all that is said before the first call, which takes some ways there and back: gRPC's name
+  // tells of something else.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   // Each has a connection of its own: its stream is not shared with another loader's.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
@@ -62,7 +80,7 @@ std::shared_ptr<grpc::Channel> open_channel(const std::string& server, bool tls,
 }
 
 void add_token(grpc::ClientContext& context, const RemoteOptions& options) {
-  const std::string token = or_environment(options.token, "CUTWATER_TOKEN");
+  const std::string token = token_of(options);
   if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
 }
 

@@ -31,8 +31,8 @@ constexpr double kFastLink = 1e11;
 constexpr std::size_t kPaces = 8;
 
 // What a sample may take longer, as a share, where that saves bytes: others on the link have a use
-// for them, and predictions are no better than that.
-constexpr double kForBytes = 0.05;
+// for them. More where another policy would send fewer.
+constexpr double kForBytes = 0.01, kForFewestBytes = 0.1;
 // No byte takes a server longer to send.
 constexpr double kSlowestSending = 1e-7;
 
@@ -347,6 +347,7 @@ void Steering::decide() {
   std::vector<OffloadVariant> variants = ways_.variants;
   variants[0] = {};
   machine.for_bytes = kForBytes;
+  machine.for_fewest_bytes = kForFewestBytes;
   const OffloadDecision made = solve_offload({values, variants}, machine);
 
   // In bytes as stored, of which this is all that one costs, on average.

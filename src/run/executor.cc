@@ -93,6 +93,11 @@ void Executor::restart(const EpochStart& start) {
   start_refilling();
 }
 
+void Executor::give_up() {
+  MutexLock lock(mutex_);
+  if (!closed_ && !runs_.empty()) runs_.front()->give_up();
+}
+
 bool Executor::closed() const {
   MutexLock lock(mutex_);
   return closed_;

@@ -96,6 +96,8 @@ class Executor {
   // The next batch of the running epoch, or nothing at its end (the following epoch is then
   // running). Throws Error. REQUIRES: restart() was called.
   std::optional<FinishedBatch> next();
+  // The consumer does not go on with the epoch, for now at least.
+  void give_up();
   bool wait(std::chrono::nanoseconds time);  // false: next() would still wait
   void close();
   bool closed() const;

@@ -13,10 +13,12 @@ bool Executor::fetch(Task& task, Worker& worker) {
   if (task.fetched) return true;
   const std::size_t bytes = fetcher_->usual_bytes();
   const SampleId id = task.ticket.id;
-  // What is to be kept must come whole: what others get of it is for this epoch's draws alone.
-  const bool as_stored = wanted_cut(turn_of(task), 0, From::kSource).has_value();
-  task.as_stored = as_stored;
   const std::uint32_t epoch = task.run->epoch();
+  // What is to be kept must come whole, for what others get of it is for this epoch's draws alone;
+  // and so must what is to be recorded op by op.
+  const bool as_stored = wanted_cut(turn_of(task), 0, From::kSource).has_value() ||
+                         (options_.record != nullptr && options_.record->may_draw(id, epoch));
+  task.as_stored = as_stored;
   std::uint64_t token = 0;
   {
     MutexLock lock(mutex_);

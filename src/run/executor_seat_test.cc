@@ -204,6 +204,25 @@ TEST(ExecutorSeat, StrictOrderStaysAndAJobAloneKeepsTheOrder) {
   }
 }
 
+// Others at the cache need not keep for it what it will not ask for.
+TEST(ExecutorSeat, AnEpochThatIsLeftIsOverForTheSeat) {
+  What what = test::what_from(faulty(200, {}), 8);
+  what.order = Order::kReady;
+  what.shuffle = true;
+  Resident resident(what.source, 100);
+  BookSeat seat(resident, 2);
+  Executor executor(what, with_seat(2, resident, seat));
+  executor.restart({});
+  take(executor, 3);
+  const std::uint64_t draw = seat.draws().front();
+  EXPECT_LT(seat.told(draw).size(), 100u);
+  executor.give_up();
+  EXPECT_EQ(seat.told(draw).size(), 200u);
+  executor.restart({1, 0, 0, {}});
+  EXPECT_EQ(sorted(take(executor).ids), counted_to(200));
+  EXPECT_EQ(seat.told(seat.draws()[1]).size(), 200u);
+}
+
 TEST(ExecutorSeat, WithOthersResidentsComeEarly) {
   What what = test::what_from(faulty(1000, {}), 10);
   what.shuffle = true;

@@ -32,8 +32,12 @@ OpRecord::OpRecord(std::int64_t data_samples)
     : every_(static_cast<std::uint64_t>(
           std::clamp<std::int64_t>(data_samples / kEachEpoch, 1, kRarest))) {}
 
+bool OpRecord::may_draw(SampleId id, std::uint32_t epoch) const {
+  return Rng({kSeed, epoch, static_cast<std::uint64_t>(id), 0}).below(every_) == 0;
+}
+
 bool OpRecord::draw(SampleId id, std::uint32_t epoch) {
-  if (Rng({kSeed, epoch, static_cast<std::uint64_t>(id), 0}).below(every_) != 0) return false;
+  if (!may_draw(id, epoch)) return false;
   MutexLock lock(mutex_);
   return content_.drawn.size() < kMostSamples && content_.drawn.insert(id).second;
 }

@@ -33,6 +33,8 @@ class OpRecord {
   // is more. Who is drawn depends on sample and epoch, not on time, so that slow ones are no rarer
   // than fast ones. True at most once for a sample, and kMostSamples times in all.
   bool draw(SampleId id, std::uint32_t epoch);
+  // Whether it may be: false for all that draw() will refuse, but for a few.
+  bool may_draw(SampleId id, std::uint32_t epoch) const;
 
   // Takes a sample that was drawn to the last cut, as Pipeline::run() would with these slots;
   // `at_cut` sees it at every cut. Memory is asked for before each op. What fails is not recorded.

@@ -222,7 +222,7 @@ void FetchCall::OnCancel() {
 
 void FetchCall::OnDone() {
   client_.leave();
-  service_.give_place();
+  service_.give_place(Service::kStream);
   service_.leave(this);  // destroys this
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/server.h"
 
-#include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "proto/loopback.h"
 #include "proto/quiet.h"
 #include "serve/metrics.h"
 
@@ -29,14 +29,6 @@ constexpr std::size_t kTransportBytes = std::size_t{256} << 20;
 constexpr std::chrono::milliseconds kTick(50);  // between looks at what waits
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(Code::kInvalidArgument, why); }
-
-bool is_loopback(const std::string& host) {
-  in_addr v4{};
-  in6_addr v6{};
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
-  return host == "localhost";
-}
 
 Address metrics_address(const std::string& text) {
   const bool port_alone = text.find(':') == std::string::npos;
@@ -68,11 +60,10 @@ Address parse_address(const std::string& text, const std::string& option) {
       address.port > 65535)
     refuse(option + " must be HOST:PORT, as in 127.0.0.1:7070, got '" + text + "'");
   address.host = text.substr(0, colon);
-  if (address.host.starts_with('[') && address.host.ends_with(']'))
-    address.host = address.host.substr(1, address.host.size() - 2);
+  address.host = wire::without_brackets(address.host);
   if (address.host.empty())
     refuse(option + " must name a host, as in 127.0.0.1:7070, got '" + text + "'");
-  address.loopback = is_loopback(address.host);
+  address.loopback = wire::is_loopback(address.host);
   return address;
 }
 
@@ -121,6 +112,9 @@ Server::Server(ServerOptions options, const OpTable& ops) {
                              static_cast<int>(1000 * my.options.hello_seconds));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1'000);
+  // Who has connected and asks for nothing: a trainer has a stream, and else comes again.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             static_cast<int>(1000 * my.options.idle_seconds));
   // Who is gone without a word is noticed also when nothing is sent, and before whoever waits for
   // his place loses patience.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);

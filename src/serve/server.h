@@ -27,6 +27,7 @@ struct ServerOptions {
   std::string metrics;
   double drain_seconds = 10;
   double hello_seconds = 10;  // a connection that has not said what it is by then is closed
+  double idle_seconds = 60;   // and one over which nothing has been asked for so long
   ServiceOptions service;
   WorkshopOptions workshop;
   std::function<void(const std::string& line)> log = [](const std::string&) {};

@@ -377,6 +377,29 @@ TEST_F(ServerRequests, TakesSoManyStreamsAndThenRefusesInWords) {
   for (bool served = false; !served;) served = opened()->reply().has_value();
 }
 
+// Each holds a sample until it is taken.
+TEST_F(ServerRequests, ReadsSoManySamplesAtOnceAndThenRefusesInWords) {
+  serve::ServerOptions options = RunningServer::serving(source_);
+  options.service.clients = 1;
+  RunningServer server(options, test::test_table());
+  const auto read = [&] {
+    return status_after(server.address(), wire::bytes_of(good_read()), wire::kRead);
+  };
+  auto first = std::make_unique<RawCall>(server.address(), wire::kRead);
+  const auto refused = Says(StatusCode::RESOURCE_EXHAUSTED, "ask again");
+  grpc::Status second;
+  do {  // until the first has got there
+    second = read();
+  } while (second.ok());
+  EXPECT_THAT(second, refused);
+  first->write(good_read());
+  EXPECT_TRUE(first->reply());
+  EXPECT_TRUE(first->finish().ok());
+  do {  // until it has left
+    second = read();
+  } while (!second.ok());
+}
+
 TEST_F(ServerRequests, HealthIsTold) {
   RawCall call(server_.address(), "/grpc.health.v1.Health/Check");
   const grpc::Slice empty;
@@ -440,6 +463,27 @@ TEST_F(SlowClients, WhoSaysHalfAWordIsHungUpOn) {
     EXPECT_LE(got, 0) << "the connection is closed, with or without a word";
     ::close(connection);
   }
+}
+
+// It has shown no token, and need not.
+TEST_F(SlowClients, WhoConnectsAndAsksForNothingIsHungUpOn) {
+  ServerOptions options = RunningServer::serving(std::make_shared<MemorySource>(3));
+  options.idle_seconds = 0.5;
+  const RunningServer server(options);
+  const int connection = connected_to("127.0.0.1", parse_address(server.address()).port);
+  ASSERT_GE(connection, 0);
+  constexpr char kSettings[] = "\0\0\0\4\0\0\0\0\0";
+  const std::string hello =
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(kSettings, sizeof kSettings - 1);
+  ASSERT_EQ(::send(connection, hello.data(), hello.size(), 0), std::ssize(hello));
+  std::string said;
+  char part[512];
+  ssize_t got = 0;
+  while ((got = ::recv(connection, part, sizeof part, 0)) > 0)
+    said.append(part, static_cast<std::size_t>(got));
+  EXPECT_GE(said.size(), sizeof kSettings - 1) << "it was a connection";
+  EXPECT_TRUE(serves(server));
+  ::close(connection);
 }
 
 TEST_F(SlowClients, WhoOpensAStreamMustBeginIt) {

@@ -91,12 +91,20 @@ class QuickCall final : public ShortCall {
   const Answering answering_;
 };
 
+}  // namespace
+
 // One sample as it is stored.
 class ReadCall final : public ShortCall {
  public:
+  // REQUIRES: a place for a read was taken.
   ReadCall(Service& service, grpc::GenericCallbackServerContext& context, DataSets& data,
            Workshop& shop)
-      : ShortCall(service, context), data_(data), shop_(shop), host_(host_of(context)) {}
+      : ShortCall(service, context),
+        place_of_(service),
+        data_(data),
+        shop_(shop),
+        host_(host_of(context)) {}
+  ~ReadCall() override { place_of_.give_place(Service::kRead); }
 
  private:
   void answer(const grpc::ByteBuffer& bytes) override {
@@ -119,13 +127,12 @@ class ReadCall final : public ShortCall {
     send(wire::reply_bytes(reply, form));
   }
 
+  Service& place_of_;
   DataSets& data_;
   Workshop& shop_;
   const std::string host_;
   std::optional<Workshop::Client> client_;  // last: nothing is delivered once it is gone
 };
-
-}  // namespace
 
 std::string host_of(const grpc::GenericCallbackServerContext& context) {
   const std::string peer = context.peer();  // "ipv4:10.0.0.7:51234"
@@ -179,9 +186,14 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(
   if (method == wire::kList)
     return quick([this](const auto& request) { return data_.list(request); },
                  std::type_identity<pb::ListRequest>());
-  if (method == wire::kRead) return enter<ReadCall>(*this, *context, data_, shop_);
+  if (method == wire::kRead) {
+    if (take_place(kRead)) return enter<ReadCall>(*this, *context, data_, shop_);
+    return refuse({StatusCode::RESOURCE_EXHAUSTED,
+                   "this server reads as many single samples as it does at once (--clients " +
+                       std::to_string(options_.clients) + "); ask again"});
+  }
   if (method == wire::kFetch) {
-    if (take_place()) return enter<FetchCall>(*this, *context);
+    if (take_place(kStream)) return enter<FetchCall>(*this, *context);
     return refuse({StatusCode::RESOURCE_EXHAUSTED,
                    "this server has all the trainers that it takes (--clients " +
                        std::to_string(options_.clients) + ")"});
@@ -189,9 +201,9 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(
   return refuse({StatusCode::UNIMPLEMENTED, "there is no method " + method});
 }
 
-template <class Kind, class... Arguments>
-Kind* Service::enter(Arguments&&... arguments) {
-  const auto call = std::make_shared<Kind>(std::forward<Arguments>(arguments)...);
+template <class Called, class... Arguments>
+Called* Service::enter(Arguments&&... arguments) {
+  const auto call = std::make_shared<Called>(std::forward<Arguments>(arguments)...);
   {
     MutexLock lock(mutex_);
     if (draining_) call->drain();
@@ -210,16 +222,16 @@ void Service::leave(const Call* call) {
   calls_.erase(found);
 }
 
-bool Service::take_place() {
+bool Service::take_place(Kind kind) {
   MutexLock lock(mutex_);
-  if (streams_ >= options_.clients) return false;
-  ++streams_;
+  if (places_taken_[kind] >= options_.clients) return false;
+  ++places_taken_[kind];
   return true;
 }
 
-void Service::give_place() {
+void Service::give_place(Kind kind) {
   MutexLock lock(mutex_);
-  --streams_;
+  --places_taken_[kind];
 }
 
 void Service::drain() {

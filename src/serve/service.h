@@ -5,7 +5,9 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -27,7 +29,7 @@ class Call : public grpc::ServerGenericBidiReactor {
 
 struct ServiceOptions {
   std::string token;            // that clients must show; empty: none
-  int clients = 64;             // streams at once, of all trainers
+  int clients = 64;             // streams at once, of all trainers; and so many reads besides
   int in_flight = 256;          // samples that a client may have ordered and not yet got
   double begin_within_s = 10;   // a call that has asked for nothing by then is ended
   double taken_within_s = 120;  // a client that takes no answer for so long is gone
@@ -49,12 +51,14 @@ class Service final : public grpc::CallbackGenericService {
  private:
   friend class FetchCall;
   friend class ShortCall;
-  template <class Kind, class... Arguments>
-  Kind* enter(Arguments&&... arguments);
+  friend class ReadCall;
+  template <class Called, class... Arguments>
+  Called* enter(Arguments&&... arguments);
   void leave(const Call* call);  // which is no more then
-  // A place for one more stream, until give_place(). False: there is none.
-  bool take_place();
-  void give_place();
+  // A place for one more of a kind of call, until give_place(). False: there is none.
+  enum Kind : std::uint8_t { kStream, kRead, kKinds };
+  bool take_place(Kind kind);
+  void give_place(Kind kind);
   grpc::Status check(const grpc::GenericCallbackServerContext& context) const;
 
   DataSets& data_;
@@ -62,7 +66,7 @@ class Service final : public grpc::CallbackGenericService {
   const ServiceOptions options_;
   Mutex mutex_;
   std::set<std::shared_ptr<Call>> calls_ CUTWATER_GUARDED_BY(mutex_);
-  int streams_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  std::array<int, kKinds> places_taken_ CUTWATER_GUARDED_BY(mutex_) = {};
   bool draining_ CUTWATER_GUARDED_BY(mutex_) = false;
 };
 

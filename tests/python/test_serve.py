@@ -89,6 +89,53 @@ def test_the_stream_is_that_of_the_files(photos: Path) -> None:
                 assert all(seconds >= 0 for seconds in times[when].values())
 
 
+@pytest.fixture(scope="module")
+def large_photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """48 photographs that are worth sending parts of."""
+    root = tmp_path_factory.mktemp("large")
+    for k in range(48):
+        (root / f"class{k % 3}").mkdir(exist_ok=True)
+        save(root / f"class{k % 3}" / f"{k:02}.jpg", noise(300 + k, 400 - k, seed=k, block=4), quality=90)
+    return root
+
+
+@pytest.mark.parametrize("secret", [False, True])
+def test_the_stream_is_that_of_the_files_however_it_is_sent(
+    large_photos: Path, secret: bool, token_file: Path, certificates: Path
+) -> None:
+    """Each way of the policies is really taken, on a link that makes it worth while."""
+    pipeline = "decode | random_resized_crop(64) | random_horizontal_flip | to_tensor"
+    expected = stream_of(run(large_photos, "--epochs", 3, pipeline=pipeline))
+    options: tuple[object, ...] = ("--threads", 1)
+    if secret:
+        options += ("--tls-cert", certificates / "server.pem", "--tls-key", certificates / "server.key",
+                    "--token-file", token_file)  # fmt: skip
+    known = os.environ | {"CUTWATER_TOKEN": TOKEN, "CUTWATER_CA": str(certificates / "ca.pem")}
+    taken: dict[str, set[str]] = {}
+    with ServeProcess(large_photos, options=options) as server:
+        url = f"grpcs://{server.address}/" if secret else server.url()
+        for policy in ("auto", "sophon", "none", "all-off", "resize-off", "paper"):
+            result = run(url, "--epochs", 3, "--policy", policy, "--link", "40Mb/s", pipeline=pipeline, env=known)
+            assert stream_of(result) == expected, policy
+            taken[policy] = {name for name, way in result["offload"]["by_way"].items() if way["samples"]}
+    assert taken["none"] == {"as stored"}
+    for policy in ("auto", "sophon"):
+        assert taken[policy] & {"excerpt"}, f"{policy}: {taken}"
+    for policy in ("all-off", "resize-off", "paper"):
+        assert taken[policy] - {"as stored"}, f"{policy}: {taken}"
+
+
+def test_a_run_from_a_server_can_record_a_profile(photos: Path, tmp_path: Path) -> None:
+    """Samples that are recorded come as they are stored, whatever the policy would send."""
+    expected = stream_of(run(photos))
+    with ServeProcess(photos) as server:
+        for policy in ("none", "all-off"):
+            kept = tmp_path / policy
+            assert stream_of(run(server.url(), "--policy", policy, "--profile", kept)) == expected
+            about = command("plan", "--profile", kept, "--json")
+            assert about.returncode == 0, about.stderr
+
+
 def test_says_where_it_is(photos: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with ServeProcess(f"first={photos}", photos, options=("--threads", 0, "--metrics", 0), log=log) as server:
@@ -158,6 +205,24 @@ def test_a_term_signal_ends_it_well(photos: Path, tmp_path: Path) -> None:
             run(server.url())
             assert server.end(number) == 0
         assert "going down: what was ordered is sent first" in (tmp_path / "log").read_text()
+
+
+def test_a_term_signal_ends_what_does_not_come_to_its_end(photos: Path, tmp_path: Path) -> None:
+    """An op that takes longer than anybody waits."""
+    pipeline = "decode" + " | resize((1500, 1500)) | resize((1400, 1400))" * 1000 + " | center_crop(8)"
+    log = tmp_path / "log"
+    with ServeProcess(photos, options=("--threads", 1), log=log) as server:
+        words = [COMMAND, "run", "--data", server.url(), "--pipeline", pipeline, "--batch", 1, "--policy", "all-off"]
+        trainer = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            ticks = Path(f"/proc/{server.process.pid}/stat")
+            assert until(lambda: int(ticks.read_text().split()[13]) > 50), "it has begun"
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(timeout=60) == 1
+        finally:
+            trainer.kill()
+            trainer.wait()
+    assert "does not come to its end; it is left" in log.read_text()
 
 
 def test_a_killed_server_is_started_again(photos: Path) -> None:
@@ -240,11 +305,13 @@ def test_links_out_of_a_folder_are_the_business_of_its_owner(tmp_path: Path) -> 
         assert stream_of(run(server.url(), pipeline="decode")) == stream_of(run(tmp_path / "photos", pipeline="decode"))
 
 
-def test_a_bomb_is_not_set_off(tmp_path: Path) -> None:
-    """A small file of a huge image costs the server nothing; the trainer hears what a local run would say."""
+@pytest.mark.parametrize(("kind", "saving"), [("png", {}), ("jpg", {"progressive": True})])
+def test_a_bomb_is_not_set_off(tmp_path: Path, kind: str, saving: dict[str, bool]) -> None:
+    """A small file of a huge image costs the server nothing; the trainer hears what a local run would say. An excerpt
+    of a progressive JPEG takes all of its coefficients."""
     root = tmp_path / "photos"
     root.mkdir()
-    PIL.Image.fromarray(np.zeros((14000, 14000), np.uint8)).save(root / "bomb.png")
+    PIL.Image.fromarray(np.zeros((14000, 14000), np.uint8)).save(root / f"bomb.{kind}", **saving)
     pipeline = "decode(max_pixels=1000000000) | center_crop(20) | to_tensor"
     words = ("--pipeline", pipeline, "--memory-limit", "64MiB")
     local = fails("run", "--data", root, *words)

@@ -113,6 +113,7 @@ def test_clear_removes_what_a_killed_daemon_left(path: Path) -> None:
         (["clear", "--all", "--data", "1"], "say what to clear"),
         (["clear", "--form", "xyz"], "--form must be a number as 'cutwater cache ls' shows it, got 'xyz'"),
         (["serve", "--memory", "much"], "--memory must be a size"),
+        (["serve", "--memory", "1000TiB"], "that this process may use; make it smaller"),
         (["serve", "--memory", "1MiB", "--quota", "alice"], "--quota must be USER=SIZE"),
         (["serve", "--memory", "1MiB", "--quota", "no-such-user=1MiB"], "there is no user 'no-such-user'"),
         (["serve", "--memory", "1MiB", "--quota", "0=much"], "--quota must be a size"),

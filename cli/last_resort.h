@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// LastResort: a process that has been told to end, ends. What it waits for then may never come: a
+// read that hangs, an op that takes hours.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace cutwater::cli {
+
+// From arm() on there is so much time until the destructor, then the process ends with status 1.
+class LastResort {
+ public:
+  LastResort() = default;
+  ~LastResort() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  LastResort(const LastResort&) = delete;
+  LastResort& operator=(const LastResort&) = delete;
+
+  void arm(std::chrono::seconds time) {
+    thread_ = std::thread([this, time] {
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, time, [this] { return over_; })) return;
+      std::fputs("cutwater: a read or an op does not come to its end; it is left\n", stderr);
+      _exit(1);
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace cutwater::cli
