@@ -45,7 +45,7 @@ void check_offload_policy(std::string_view name);
 // What fetching from servers has done and decided so far.
 struct FetchReport {
   struct Way {
-    std::string name;  // "as stored", "excerpt", "random_resized_crop:delta-zstd:1"
+    std::string name;  // "raw", "excerpt", "random_resized_crop:delta-zstd:1"
     std::int64_t samples = 0;
     std::uint64_t bytes = 0;
     double storage_seconds = 0;

@@ -379,25 +379,23 @@ TEST_F(ServerRequests, TakesSoManyStreamsAndThenRefusesInWords) {
 
 // Each holds a sample until it is taken.
 TEST_F(ServerRequests, ReadsSoManySamplesAtOnceAndThenRefusesInWords) {
-  serve::ServerOptions options = RunningServer::serving(source_);
+  const auto source = std::make_shared<test::FaultySource>(source_);
+  serve::ServerOptions options = RunningServer::serving(source);
   options.service.clients = 1;
   RunningServer server(options, test::test_table());
   const auto read = [&] {
     return status_after(server.address(), wire::bytes_of(good_read()), wire::kRead);
   };
-  auto first = std::make_unique<RawCall>(server.address(), wire::kRead);
-  const auto refused = Says(StatusCode::RESOURCE_EXHAUSTED, "ask again");
-  grpc::Status second;
-  do {  // until the first has got there
-    second = read();
-  } while (second.ok());
-  EXPECT_THAT(second, refused);
-  first->write(good_read());
-  EXPECT_TRUE(first->reply());
-  EXPECT_TRUE(first->finish().ok());
-  do {  // until it has left
-    second = read();
-  } while (!second.ok());
+  RawCall first(server.address(), wire::kRead);
+  {
+    const test::FaultySource::Hold hold(*source, {0});
+    first.write(good_read());
+    source->wait_for_reads(1);
+    EXPECT_THAT(read(), Says(StatusCode::RESOURCE_EXHAUSTED, "--clients 1); ask again"));
+  }
+  EXPECT_TRUE(first.read());
+  EXPECT_TRUE(first.finish().ok());
+  while (!read().ok()) std::this_thread::yield();  // until the first has left
 }
 
 TEST_F(ServerRequests, HealthIsTold) {
