@@ -114,9 +114,9 @@ void serve(const ServeArguments& arguments) {
   options.socket = arguments.path();
   options.limit = parse_bytes("--memory", arguments.memory);
   if (const std::size_t usable = usable_memory_bytes(); options.limit > usable)
-    throw Error(Code::kInvalidArgument,
-                "--memory " + bytes_text(options.limit) + " is more than the " +
-                    bytes_text(usable) + " that this process may use; make it smaller");
+    throw Error(Code::kInvalidArgument, "--memory " + bytes_text(options.limit) +
+                                            " is more than the " + bytes_text(usable) +
+                                            " that this process may use; make it smaller");
   options.quotas = quotas_of(arguments.quotas);
   options.log = [](const std::string& line) {
     std::fprintf(stderr, "cutwater cache: %s\n", line.c_str());

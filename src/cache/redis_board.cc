@@ -130,9 +130,8 @@ void Board::read_arrivals(Seat& seat) const {
     const std::string after = seat.after();
     Batch batch;
     const Client::Outcome outcome = run(seat.data(), [&](Connection& link, Deadline deadline) {
-      const Reply reply =
-          link.ask({"XREAD", "COUNT", std::to_string(kReadAtOnce), "STREAMS", stream, after},
-                   deadline);
+      const Reply reply = link.ask(
+          {"XREAD", "COUNT", std::to_string(kReadAtOnce), "STREAMS", stream, after}, deadline);
       batch = batch_in(reply);
       return reply.text;
     });

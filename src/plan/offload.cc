@@ -396,9 +396,10 @@ OffloadDecision solve_offload(const OffloadTable& table, const OffloadMachine& m
   if (machine.storage_threads == 0)
     decision.choice = raw;
   else if (policy == OffloadPolicy::kSophon)
-    decision = gives_for_bytes(machine) && model.link_bounds()
-                   ? Solver(table, model).solve_for_bytes(machine.for_bytes, machine.for_fewest_bytes)
-                   : Solver(table, model).solve();
+    decision =
+        gives_for_bytes(machine) && model.link_bounds()
+            ? Solver(table, model).solve_for_bytes(machine.for_bytes, machine.for_fewest_bytes)
+            : Solver(table, model).solve();
   else
     decision.choice = choice_by_rule(policy, table, model);
   if (policy != OffloadPolicy::kSophon) decision.made_by = policy;

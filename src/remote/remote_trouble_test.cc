@@ -333,9 +333,10 @@ TEST_F(RemoteTrouble, NoTokenGoesOverTheNetInTheClear) {
     return failure_of([&] { open_remote(url, options); });
   };
   // Documentation's own addresses: nobody is there.
-  for (const char* const url :
-       {"grpc://192.0.2.1:7070/x", "grpc://[2001:db8::1]/x", "grpc://127.0.0.1:1,storage.invalid/x"})
-    EXPECT_THAT(failure(url), FailsWith(Code::kInvalidArgument, "in the clear; say grpcs://")) << url;
+  for (const char* const url : {"grpc://192.0.2.1:7070/x", "grpc://[2001:db8::1]/x",
+                                "grpc://127.0.0.1:1,storage.invalid/x"})
+    EXPECT_THAT(failure(url), FailsWith(Code::kInvalidArgument, "in the clear; say grpcs://"))
+        << url;
   EXPECT_EQ(failure("grpc://127.0.0.1:1/x").code, Code::kUnavailable);
   EXPECT_EQ(failure("grpc://[::1]:1/x").code, Code::kUnavailable);
 }

@@ -42,10 +42,11 @@ std::string token_of(const RemoteOptions& options) {
 void refuse_token_in_the_clear(const std::string& server) {
   const std::string host = wire::without_brackets(server.substr(0, server.rfind(':')));
   if (wire::is_loopback(host)) return;
-  throw Error(Code::kInvalidArgument,
-              "the token would go to " + server +
-                  " in the clear; say grpcs:// for a server that has TLS, or give no token (token=, "
-                  "CUTWATER_TOKEN)");
+  throw Error(
+      Code::kInvalidArgument,
+      "the token would go to " + server +
+          " in the clear; say grpcs:// for a server that has TLS, or give no token (token=, "
+          "CUTWATER_TOKEN)");
 }
 
 }  // namespace
