@@ -28,7 +28,7 @@ class LastResort {
   LastResort(const LastResort&) = delete;
   LastResort& operator=(const LastResort&) = delete;
 
-  void arm(std::chrono::seconds time) {
+  void arm(std::chrono::duration<double> time) {
     thread_ = std::thread([this, time] {
       std::unique_lock lock(mutex_);
       if (changed_.wait_for(lock, time, [this] { return over_; })) return;

@@ -26,7 +26,7 @@
 namespace cutwater::cli {
 namespace {
 
-constexpr std::chrono::seconds kToEnd(2);  // once all was sent that will be
+constexpr std::chrono::seconds kToEnd(5);  // once all was sent that will be
 
 struct ServeArguments {
   std::vector<std::string> data;
@@ -108,6 +108,9 @@ void serve_data(const ServeArguments& arguments) {
     std::fprintf(stderr, "cutwater serve: %s\n", line.c_str());
   };
   LastResort last_resort;
+  options.going_down = [&last_resort, drain_s = options.drain_seconds] {
+    last_resort.arm(std::chrono::duration<double>(drain_s) + kToEnd);
+  };
   serve::Server server(options, all_ops());
   const StopOnSignal stopping(server);
   for (const serve::ServedData& data : options.data)
@@ -125,7 +128,6 @@ void serve_data(const ServeArguments& arguments) {
     std::fflush(stdout);
   }
   server.run();
-  last_resort.arm(kToEnd);
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ struct Loader::Impl {
   std::uint32_t next_epoch = 0;
   bool running = false;                      // next() has something to give
   bool in_epoch = false;                     // progress is that of an epoch begun, be it cut short
+  bool left = false;                         // by leave_epoch()
   std::optional<std::uint32_t> executor_at;  // the epoch at whose start the executor stands
   std::optional<EpochStart> resume_at;       // set by restore()
 
@@ -155,11 +156,12 @@ void Loader::begin() {
     for (const std::int64_t position : start.done_beyond) my.delivered.set(position);
   my.next_epoch = start.epoch + 1;
   my.running = my.in_epoch = true;
+  my.left = false;
 }
 
 std::optional<Batch> Loader::next() {
   Impl& my = *impl_;
-  if (!my.running) {
+  if (!my.running || my.left) {
     if (my.here().closed()) throw Error(Code::kCancelled, "the loader was closed");
     return std::nullopt;
   }
@@ -201,7 +203,7 @@ std::optional<Batch> Loader::next() {
 }
 
 bool Loader::wait(std::chrono::nanoseconds time) {
-  return !impl_->running || impl_->here().wait(time);
+  return !impl_->running || impl_->left || impl_->here().wait(time);
 }
 
 void Loader::set_epoch(std::uint32_t epoch) {
@@ -335,7 +337,9 @@ std::string Loader::cache_damage() const {
 }
 
 void Loader::leave_epoch() {
-  if (impl_->in_epoch && impl_->executor.belongs_here()) impl_->executor.give_up();
+  if (!impl_->running || !impl_->executor.belongs_here()) return;
+  impl_->left = true;
+  impl_->executor.rest();
 }
 
 void Loader::close() {

@@ -77,6 +77,8 @@ class CacheSeat {
   virtual std::uint64_t begin_epoch(std::uint64_t draw) = 0;
   // The job has got this sample in the epoch of that draw; nothing happens where it is over.
   virtual void had(std::uint64_t draw, SampleId sample) = 0;
+  // Nothing more is wanted until the next begin_epoch().
+  virtual void leave_epoch() = 0;
   // Appends samples that have become resident in a form of use to this job, since it was last
   // asked; after begin_epoch(), all that are. Some may be named twice or be gone again.
   virtual void arrivals(std::vector<SampleId>& samples) = 0;

@@ -138,8 +138,8 @@ class Loader {
   // than what fused ops take. It knows no codec but "none" and no rates of storage and memory.
   // Throws Error(kInvalidArgument) where nothing was recorded.
   Profile profile() const;
-  // The consumer does not go on with this epoch: who shares its cache need not keep anything for
-  // it. Nothing happens where no epoch runs.
+  // The consumer does not go on with this epoch: next() has nothing more until begin(), no more
+  // samples are made, and who shares the cache need not keep any for it.
   void leave_epoch();
   // Ends all work; next() throws from now on. Batches handed out stay valid.
   void close();

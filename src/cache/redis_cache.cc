@@ -113,6 +113,9 @@ class RedisSeat final : public CacheSeat {
   void had(std::uint64_t draw, SampleId sample) override {
     if (mine()) seat_->had(draw, sample);
   }
+  void leave_epoch() override {
+    if (mine()) seat_->leave_epoch();
+  }
   void arrivals(std::vector<SampleId>& samples) override {
     if (mine()) seat_->arrivals(samples);
   }

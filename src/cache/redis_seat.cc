@@ -94,18 +94,24 @@ std::uint64_t Seat::begin_epoch(std::uint64_t draw) {
   had_.assign(stable_.size(), false);
   left_ = offer_.samples;
   arrived_.clear();
-  name_all(stable_);
+  for (std::size_t at = 0; at < stable_.size(); ++at)
+    if (stable_[at]) name(static_cast<SampleId>(at));
   for (const Fresh& one : fresh_)
-    if (one.draw == draw) name_all(one.put);
+    if (one.draw == draw) name(one.sample);
   return tide_;
 }
 
 void Seat::had(std::uint64_t draw, SampleId sample) {
   MutexLock lock(mutex_);
   const auto at = static_cast<std::size_t>(sample);
-  if (draw != draw_ || at >= had_.size() || had_[at]) return;
+  if (draw != draw_ || at >= had_.size() || had_[at] || left_ == 0) return;
   had_[at] = true;
   if (--left_ == 0) has_news_ = true;
+}
+
+void Seat::leave_epoch() {
+  MutexLock lock(mutex_);
+  if (std::exchange(left_, 0) > 0) has_news_ = true;
 }
 
 void Seat::arrivals(std::vector<SampleId>& samples) {
@@ -139,7 +145,7 @@ void Seat::add(const std::string& after, const std::vector<Arrival>& arrived) {
     if (static_cast<std::size_t>(arrival.sample) >= stable_.size() ||
         std::ranges::find(offer_.forms, arrival.form) == offer_.forms.end())
       continue;
-    put_at(arrival.draw)[static_cast<std::size_t>(arrival.sample)] = true;
+    remember(arrival);
     if (arrival.draw == 0 || arrival.draw == draw_) name(arrival.sample);
   }
 }
@@ -151,19 +157,14 @@ void Seat::name(SampleId sample) {
   arrived_.push_back(sample);
 }
 
-void Seat::name_all(const Samples& put) {
-  for (std::size_t at = 0; at < put.size(); ++at)
-    if (put[at]) name(static_cast<SampleId>(at));
-}
-
-// Remembered for the epochs to come.
-Seat::Samples& Seat::put_at(std::uint64_t draw) {
-  if (draw == 0) return stable_;
-  const auto found = std::ranges::find(fresh_, draw, &Fresh::draw);
-  if (found != fresh_.end()) return found->put;
-  if (fresh_.size() == kDraws) fresh_.pop_front();
-  fresh_.push_back({draw, Samples(stable_.size())});
-  return fresh_.back().put;
+// For the epochs to come.
+void Seat::remember(const Arrival& arrival) {
+  if (arrival.draw == 0) {
+    stable_[static_cast<std::size_t>(arrival.sample)] = true;
+    return;
+  }
+  if (fresh_.size() == 2 * stable_.size()) fresh_.pop_front();
+  fresh_.push_back({arrival.draw, arrival.sample});
 }
 
 bool Seat::has_news() const {

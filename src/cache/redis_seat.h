@@ -44,6 +44,7 @@ class Seat {
   // before is there at once.
   std::uint64_t begin_epoch(std::uint64_t draw);
   void had(std::uint64_t draw, SampleId sample);
+  void leave_epoch();
   void arrivals(std::vector<SampleId>& samples);
   int others() const;
   int others_alike() const;
@@ -63,17 +64,14 @@ class Seat {
   void set_others(std::vector<Other> others);
 
  private:
-  // Whether samples have been put, by sample: at fresh cuts of a draw.
-  using Samples = std::vector<bool>;
+  // Put at a fresh cut.
   struct Fresh {
     std::uint64_t draw = 0;
-    Samples put;
+    SampleId sample = 0;
   };
-  static constexpr std::size_t kDraws = 8;  // that are remembered, the latest
 
   void name(SampleId sample) CUTWATER_REQUIRES(mutex_);
-  void name_all(const Samples& put) CUTWATER_REQUIRES(mutex_);
-  Samples& put_at(std::uint64_t draw) CUTWATER_REQUIRES(mutex_);
+  void remember(const Arrival& arrival) CUTWATER_REQUIRES(mutex_);
 
   const JobOffer offer_;
   const std::string id_;
@@ -85,11 +83,11 @@ class Seat {
   Clock::time_point began_ CUTWATER_GUARDED_BY(mutex_){};
   std::string after_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<SampleId> arrived_ CUTWATER_GUARDED_BY(mutex_);
-  // Put at a stable cut, at any time; named as an arrival, and had, in this epoch.
-  Samples stable_ CUTWATER_GUARDED_BY(mutex_), named_ CUTWATER_GUARDED_BY(mutex_),
+  // By sample: put at a stable cut, at any time; named as an arrival, and had, in this epoch.
+  std::vector<bool> stable_ CUTWATER_GUARDED_BY(mutex_), named_ CUTWATER_GUARDED_BY(mutex_),
       had_ CUTWATER_GUARDED_BY(mutex_);
-  std::deque<Fresh> fresh_ CUTWATER_GUARDED_BY(mutex_);
-  std::int64_t left_ CUTWATER_GUARDED_BY(mutex_) = 0;  // samples that the job has yet to get
+  std::deque<Fresh> fresh_ CUTWATER_GUARDED_BY(mutex_);  // the latest, twice the data set at most
+  std::int64_t left_ CUTWATER_GUARDED_BY(mutex_) = 0;    // samples that the job has yet to get
   std::vector<Other> others_ CUTWATER_GUARDED_BY(mutex_);
 };
 

@@ -76,7 +76,8 @@ TEST_F(RedisSeatTest, WhatOneMachinePutsArrivesAtTheOther) {
 
 // What others have made at fresh cuts of draws that this job has yet to come to.
 TEST_F(RedisSeatTest, FreshFormsAreRememberedForTheEpochsToCome) {
-  const auto seat = sit(*there_, "job");
+  constexpr SampleId kSamples = 8;
+  const auto seat = sit(*there_, "job", kSamples);
   (void)seat->begin_epoch(1);
   constexpr std::uint64_t kDraws = 20;
   for (std::uint64_t draw = 2; draw < kDraws; ++draw) put(*here_, 5, kForm, draw);

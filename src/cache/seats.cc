@@ -75,6 +75,11 @@ class JobSeat final : public CacheSeat {
       patience.compare_exchange_weak(left, left - 1, std::memory_order_relaxed);
   }
 
+  void leave_epoch() override {
+    const MutexLock lock(mutex_);
+    record_.begun.store(0, std::memory_order_release);
+  }
+
   void arrivals(std::vector<SampleId>& samples) override {
     const MutexLock lock(mutex_);
     const std::uint64_t arrived = segment_.header().arrived.load(std::memory_order_acquire);

@@ -45,6 +45,12 @@ void LastingSeat::had(std::uint64_t draw, SampleId sample) {
   if (seat_) seat_->had(draw, sample);
 }
 
+void LastingSeat::leave_epoch() {
+  const MutexLock lock(mutex_);
+  begun_ = false;
+  if (seat_) seat_->leave_epoch();
+}
+
 void LastingSeat::arrivals(std::vector<SampleId>& samples) {
   const MutexLock lock(mutex_);
   if (seat_) seat_->arrivals(samples);
@@ -88,6 +94,9 @@ class Face final : public CacheSeat {
   }
   void had(std::uint64_t draw, SampleId sample) override {
     if (mine()) seat_->had(draw, sample);
+  }
+  void leave_epoch() override {
+    if (mine()) seat_->leave_epoch();
   }
   void arrivals(std::vector<SampleId>& samples) override {
     if (mine()) seat_->arrivals(samples);

@@ -27,6 +27,7 @@ class LastingSeat {
 
   std::uint64_t begin_epoch(std::uint64_t draw);
   void had(std::uint64_t draw, SampleId sample);
+  void leave_epoch();
   void arrivals(std::vector<SampleId>& samples);
   int others() const;
   int others_alike() const;

@@ -23,7 +23,7 @@ constexpr std::size_t kSearchSamples = 8192;
 constexpr int kSearchSteps = 28;
 constexpr double kSearchRange = 1e9;  // around the bytes of an average second
 
-// Than another policy's bytes: estimates are no better than that.
+// Than another policy's bytes, once it is seen to: estimates are no better than that.
 constexpr double kClearlyFewer = 0.97;
 
 bool differ(double a, double b) { return std::abs(a - b) > kEqual * std::max(a, b); }
@@ -65,11 +65,11 @@ class Solver {
     constexpr int kSteps = 3;  // from the one to the other
     OffloadDecision best = solve();
     const Outcome shortest = outcome(model_.sums(best.choice));
-    const double enough = kClearlyFewer * others_bytes();
+    const double others = others_bytes((1 + most) * shortest.times.epoch_s());
     std::optional<Walk> walk;
     double fewest = shortest.bytes;
     for (int step = 0; step <= (most > longer ? kSteps : 0); ++step) {
-      if (step > 0 && fewest <= enough) break;
+      if (step > 0 && fewest <= (step > 1 ? kClearlyFewer : 1) * others) break;
       const double share = longer + (most - longer) * step / kSteps;
       std::optional<Walk> found = thrifty((1 + share) * shortest.times.epoch_s());
       if (!found || found->outcome.bytes >= fewest) continue;
@@ -116,9 +116,10 @@ class Solver {
     return {model_.times(sums, times_weight), model_.link_bounds() ? sums.bytes : 0};
   }
 
-  // The fewest that another policy sends, however long it takes.
-  double others_bytes() const {
-    double fewest = kNever;
+  // The fewest that another policy sends, however long it takes. The paper's goes by the link,
+  // which may be slower than it is taken for: as far as storage has so much time, then.
+  double others_bytes(double storage_s) const {
+    double fewest = model_.sums(paper_on_a_slow_link(table_, model_, storage_s)).bytes;
     for (const OffloadPolicy policy : kOffloadPolicies)
       if (policy != OffloadPolicy::kSophon)
         fewest = std::min(fewest, model_.sums(choice_by_rule(policy, table_, model_)).bytes);

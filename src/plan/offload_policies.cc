@@ -44,9 +44,10 @@ std::size_t first_of_one_size(const OffloadTable& table) {
 }
 
 // Each sample's cut with the fewest bytes, the earliest of those; samples in the order of bytes
-// saved by second until the network is not the longest of the four. That is asked before each
-// sample, not after: the last one may make storage the longest.
-std::vector<std::uint8_t> by_the_paper(const OffloadTable& table, const OffloadModel& model) {
+// saved by second, while goes_on(times). That is asked before each sample, not after.
+template <class GoesOn>
+std::vector<std::uint8_t> by_the_paper(const OffloadTable& table, const OffloadModel& model,
+                                       GoesOn goes_on) {
   std::vector<OffloadStep> moves;
   for (std::size_t i = 0; i < table.samples(); ++i) {
     const std::span<const OffloadOption> row = table.row(i);
@@ -61,22 +62,32 @@ std::vector<std::uint8_t> by_the_paper(const OffloadTable& table, const OffloadM
   std::vector<std::uint8_t> choice(table.samples());
   OffloadSums sums = model.sums(choice);
   for (const OffloadStep& move : moves) {
-    const OffloadTimes times = model.times(sums);
-    if (times.network_s <= std::max({times.consumer_s, times.compute_s, times.storage_s})) break;
+    if (!goes_on(model.times(sums))) break;
     sums.move(table.row(move.sample)[0], table.row(move.sample)[move.to]);
     choice[move.sample] = move.to;
   }
   return choice;
 }
 
+// The last sample may make storage the longest.
+bool network_is_longest(const OffloadTimes& t) {
+  return t.network_s > std::max({t.consumer_s, t.compute_s, t.storage_s});
+}
+
 }  // namespace
+
+std::vector<std::uint8_t> paper_on_a_slow_link(const OffloadTable& table, const OffloadModel& model,
+                                               double storage_s) {
+  return by_the_paper(
+      table, model, [storage_s](const OffloadTimes& times) { return times.storage_s < storage_s; });
+}
 
 std::vector<std::uint8_t> choice_by_rule(OffloadPolicy policy, const OffloadTable& table,
                                          const OffloadModel& model) {
   switch (policy) {
     case OffloadPolicy::kAllOff: return all_at(last_cut(table), table);
     case OffloadPolicy::kResizeOff: return all_at(first_of_one_size(table), table);
-    case OffloadPolicy::kPaper: return by_the_paper(table, model);
+    case OffloadPolicy::kPaper: return by_the_paper(table, model, network_is_longest);
     case OffloadPolicy::kNoOff:
     case OffloadPolicy::kSophon: break;
   }

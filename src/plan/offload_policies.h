@@ -11,4 +11,9 @@ namespace cutwater {
 std::vector<std::uint8_t> choice_by_rule(OffloadPolicy policy, const OffloadTable& table,
                                          const OffloadModel& model);
 
+// What kPaper's rule comes to where the network is the longest by far, as long as storage takes no
+// longer than this.
+std::vector<std::uint8_t> paper_on_a_slow_link(const OffloadTable& table, const OffloadModel& model,
+                                               double storage_s);
+
 }  // namespace cutwater

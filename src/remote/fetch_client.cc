@@ -296,8 +296,6 @@ void FetchClient::received(Server& server) {
           if (options_.link) due = options_.link->book(bytes);
           if (!queued_s) queued_s = reply.reply.queued_s();
           accept(server, std::move(reply), bytes, due);
-          server.of->last_progress = now;
-          server.of->on_fallback = false;
         });
   } catch (...) {  // out of memory: there is nothing wrong with the server
     fail_all(caught(-1, "read"));
@@ -317,7 +315,8 @@ void FetchClient::received(Server& server) {
     return;
   }
   server.backoff_s = 0;
-  server.silence_s = least_silence_s();
+  server.silence_s =
+      std::clamp(2 * seconds(now - server.receiving_since), least_silence_s(), server.silence_s);
   server.trouble.clear();
   // No thread wakes to the microsecond: what is due soon need not hold back what follows.
   if (due > now + duration(kLinkSlack))
@@ -340,6 +339,8 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   if (found == asked_.end()) return;  // another server was faster
   Asked& asked = found->second;
   asked.at.erase(server_number(server));
+  asked.of->last_progress = Clock::now();
+  asked.of->on_fallback = false;
   const auto& variants = steering_.ways().variants;
 
   Fetched fetched{reply.token(), std::nullopt, bytes, reply.path(), reply.way()};

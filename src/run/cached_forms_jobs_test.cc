@@ -38,6 +38,7 @@ class TestSeat final : public CacheSeat {
   explicit TestSeat(const Others& others) : others_(others) {}
   std::uint64_t begin_epoch(std::uint64_t) override { return 0; }
   void had(std::uint64_t, SampleId) override {}
+  void leave_epoch() override {}
   void arrivals(std::vector<SampleId>&) override {}
   int others() const override { return others_.all; }
   int others_alike() const override { return others_.alike; }

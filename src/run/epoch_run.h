@@ -63,9 +63,6 @@ class EpochRun {
     if (!stopped_) stop(std::move(failure));
   }
 
-  // The consumer has left: see TicketOrder.
-  void give_up() { tickets_.give_up(); }
-
   // Batches in the order of delivery; a failure ends the epoch.
   std::deque<Result<FinishedBatch>> finished;
   bool over() const { return all_issued() && unresolved_ == 0 && finished.empty(); }

@@ -75,6 +75,7 @@ void Executor::restart(const EpochStart& start) {
   // Threads still at work on the old runs hold them, finish into them, and drop them.
   runs_.clear();
   runs_.push_back(std::move(run));
+  at_rest_ = false;
   note_batch_bytes();
   room_.notify_all();
   if (process_ != 0) return;
@@ -93,9 +94,10 @@ void Executor::restart(const EpochStart& start) {
   start_refilling();
 }
 
-void Executor::give_up() {
+void Executor::rest() {
   MutexLock lock(mutex_);
-  if (!closed_ && !runs_.empty()) runs_.front()->give_up();
+  if (closed_ || std::exchange(at_rest_, true)) return;
+  if (options_.seat != nullptr) options_.seat->leave_epoch();
 }
 
 bool Executor::closed() const {
@@ -133,7 +135,7 @@ void Executor::work_loop() {
 }
 
 bool Executor::room_for_next() {
-  if (runs_.empty() || runs_.front()->failed()) return false;
+  if (at_rest_ || runs_.empty() || runs_.front()->failed()) return false;
   if (runs_.back()->all_issued()) {
     if (runs_.size() >= kRunsAhead) return false;
     runs_.push_back(make_run({runs_.back()->epoch() + 1, 0, 0, {}}));

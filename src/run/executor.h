@@ -96,8 +96,8 @@ class Executor {
   // The next batch of the running epoch, or nothing at its end (the following epoch is then
   // running). Throws Error. REQUIRES: restart() was called.
   std::optional<FinishedBatch> next();
-  // The consumer does not go on with the epoch, for now at least.
-  void give_up();
+  // Nobody waits for a batch until restart(): no more samples are begun.
+  void rest();
   bool wait(std::chrono::nanoseconds time);  // false: next() would still wait
   void close();
   bool closed() const;
@@ -278,6 +278,7 @@ class Executor {
   std::size_t largest_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   std::size_t noted_batch_bytes_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool closed_ CUTWATER_GUARDED_BY(mutex_) = false;
+  bool at_rest_ CUTWATER_GUARDED_BY(mutex_) = false;  // see rest()
   Work work_ CUTWATER_GUARDED_BY(mutex_);
   ReadTimes read_times_ CUTWATER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;

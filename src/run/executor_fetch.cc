@@ -17,7 +17,7 @@ bool Executor::fetch(Task& task, Worker& worker) {
   // What is to be kept must come whole, for what others get of it is for this epoch's draws alone;
   // and so must what is to be recorded op by op.
   const bool as_stored = wanted_cut(turn_of(task), 0, From::kSource).has_value() ||
-                         (options_.record != nullptr && options_.record->may_draw(id, epoch));
+                         (options_.record != nullptr && options_.record->would_draw(id, epoch));
   task.as_stored = as_stored;
   std::uint64_t token = 0;
   {

@@ -104,6 +104,7 @@ class OthersAt final : public CacheSeat {
   explicit OthersAt(std::set<SampleId> ids) : ids_(std::move(ids)) {}
   std::uint64_t begin_epoch(std::uint64_t) override { return 0; }
   void had(std::uint64_t, SampleId) override {}
+  void leave_epoch() override {}
   void arrivals(std::vector<SampleId>&) override {}
   int others() const override { return 1; }
   int others_alike() const override { return 0; }

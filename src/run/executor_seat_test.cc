@@ -212,15 +212,19 @@ TEST(ExecutorSeat, AnEpochThatIsLeftIsOverForTheSeat) {
   Resident resident(what.source, 100);
   BookSeat seat(resident, 2);
   Executor executor(what, with_seat(2, resident, seat));
-  executor.restart({});
-  take(executor, 3);
-  const std::uint64_t draw = seat.draws().front();
-  EXPECT_LT(seat.told(draw).size(), 100u);
-  executor.give_up();
-  EXPECT_EQ(seat.told(draw).size(), 200u);
-  executor.restart({1, 0, 0, {}});
-  EXPECT_EQ(sorted(take(executor).ids), counted_to(200));
-  EXPECT_EQ(seat.told(seat.draws()[1]).size(), 200u);
+  for (const std::size_t batches : {3, 24, 25}) {  // also where the next one has been begun
+    executor.restart({});
+    take(executor, batches);
+    const int left = seat.left();
+    executor.rest();
+    executor.rest();
+    EXPECT_EQ(seat.left(), left + 1);
+    const auto begun = seat.draws().size();
+    executor.restart({1, 0, 0, {}});
+    EXPECT_EQ(sorted(take(executor).ids), counted_to(200));
+    EXPECT_GT(seat.draws().size(), begun);
+    EXPECT_EQ(seat.told(seat.draws()[begun]).size(), 200u);
+  }
 }
 
 TEST(ExecutorSeat, WithOthersResidentsComeEarly) {

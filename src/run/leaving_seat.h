@@ -31,6 +31,10 @@ class LeavingSeat final : public CacheSeat {
     const std::shared_lock lock(mutex_);
     if (seat_) seat_->had(draw, sample);
   }
+  void leave_epoch() override {
+    const std::shared_lock lock(mutex_);
+    if (seat_) seat_->leave_epoch();
+  }
   void arrivals(std::vector<SampleId>& samples) override {
     const std::shared_lock lock(mutex_);
     if (seat_) seat_->arrivals(samples);

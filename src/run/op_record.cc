@@ -32,14 +32,19 @@ OpRecord::OpRecord(std::int64_t data_samples)
     : every_(static_cast<std::uint64_t>(
           std::clamp<std::int64_t>(data_samples / kEachEpoch, 1, kRarest))) {}
 
-bool OpRecord::may_draw(SampleId id, std::uint32_t epoch) const {
-  return Rng({kSeed, epoch, static_cast<std::uint64_t>(id), 0}).below(every_) == 0;
+bool OpRecord::is_to_be_drawn(SampleId id, std::uint32_t epoch) const {
+  return Rng({kSeed, epoch, static_cast<std::uint64_t>(id), 0}).below(every_) == 0 &&
+         content_.drawn.size() < kMostSamples && !content_.drawn.contains(id);
+}
+
+bool OpRecord::would_draw(SampleId id, std::uint32_t epoch) const {
+  MutexLock lock(mutex_);
+  return is_to_be_drawn(id, epoch);
 }
 
 bool OpRecord::draw(SampleId id, std::uint32_t epoch) {
-  if (!may_draw(id, epoch)) return false;
   MutexLock lock(mutex_);
-  return content_.drawn.size() < kMostSamples && content_.drawn.insert(id).second;
+  return is_to_be_drawn(id, epoch) && content_.drawn.insert(id).second;
 }
 
 Result<Sample> OpRecord::run(const Pipeline& pipeline, Sample sample, const Draws& draws,

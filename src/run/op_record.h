@@ -33,8 +33,8 @@ class OpRecord {
   // is more. Who is drawn depends on sample and epoch, not on time, so that slow ones are no rarer
   // than fast ones. True at most once for a sample, and kMostSamples times in all.
   bool draw(SampleId id, std::uint32_t epoch);
-  // Whether it may be: false for all that draw() will refuse, but for a few.
-  bool may_draw(SampleId id, std::uint32_t epoch) const;
+  // Whether draw() would say so.
+  bool would_draw(SampleId id, std::uint32_t epoch) const;
 
   // Takes a sample that was drawn to the last cut, as Pipeline::run() would with these slots;
   // `at_cut` sees it at every cut. Memory is asked for before each op. What fails is not recorded.
@@ -50,6 +50,8 @@ class OpRecord {
   Content content() const;
 
  private:
+  bool is_to_be_drawn(SampleId id, std::uint32_t epoch) const CUTWATER_REQUIRES(mutex_);
+
   const std::uint64_t every_;
   mutable Mutex mutex_;
   Content content_ CUTWATER_GUARDED_BY(mutex_);

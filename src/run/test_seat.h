@@ -100,6 +100,10 @@ class BookSeat : public CacheSeat {
     const std::lock_guard lock(mutex_);
     ++had_[draw][sample];
   }
+  void leave_epoch() override {
+    const std::lock_guard lock(mutex_);
+    ++left_;
+  }
   void arrivals(std::vector<SampleId>& samples) override {
     const std::lock_guard lock(mutex_);
     const std::vector<SampleId> more = resident_.arrivals(seen_);
@@ -117,6 +121,10 @@ class BookSeat : public CacheSeat {
     if (making_.erase(sample) == 0) ++made_in_vain_;
   }
 
+  int left() const {
+    const std::lock_guard lock(mutex_);
+    return left_;
+  }
   std::vector<std::uint64_t> draws() const {
     const std::lock_guard lock(mutex_);
     return draws_;
@@ -149,7 +157,7 @@ class BookSeat : public CacheSeat {
   std::map<std::uint64_t, std::map<SampleId, int>> had_;  // by draw
   std::map<SampleId, int> asked_;
   std::set<SampleId> making_;
-  int made_in_vain_ = 0;
+  int made_in_vain_ = 0, left_ = 0;
 };
 
 // Names samples twice, that never were, or that are gone; jobs come and go at every question.

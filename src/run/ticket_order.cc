@@ -63,12 +63,6 @@ void TicketOrder::begin_at_seat() {
   choose_->begin(arrivals_);
 }
 
-void TicketOrder::give_up() {
-  if (seat_ == nullptr || !begun_) return;
-  for (std::int64_t position = 0; position < size(); ++position)
-    seat_->had(draw_, ledger_.order()[position]);
-}
-
 void TicketOrder::ask_seat() {
   tickets_until_ask_ = kTicketsBetween - 1;
   choose_->set_others(seat_->others(), seat_->others_alike() > 0);

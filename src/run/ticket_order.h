@@ -44,8 +44,6 @@ class TicketOrder {
   // The first one begins the epoch at the seat. REQUIRES: !all_issued()
   Next next();
   void stop() { ledger_.stop(); }  // no more tickets
-  // Nobody waits for this epoch's samples: nobody need keep any for it.
-  void give_up();
 
  private:
   void begin_at_seat();

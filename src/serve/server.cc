@@ -155,6 +155,7 @@ void Server::run() {
     if (ticks % (1000 / kTick.count()) == 0) my.service.end_idle_calls();
   }
   my.options.log("going down: what was ordered is sent first");
+  my.options.going_down();
   if (grpc::HealthCheckServiceInterface* const health = my.server->GetHealthCheckService())
     health->Shutdown();
   my.service.drain();

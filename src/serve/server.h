@@ -31,6 +31,7 @@ struct ServerOptions {
   ServiceOptions service;
   WorkshopOptions workshop;
   std::function<void(const std::string& line)> log = [](const std::string&) {};
+  std::function<void()> going_down = [] {};  // called by run(), once stop() was
 };
 
 class Server {

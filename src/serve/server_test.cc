@@ -474,11 +474,14 @@ TEST_F(SlowClients, WhoConnectsAndAsksForNothingIsHungUpOn) {
   const std::string hello =
       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(kSettings, sizeof kSettings - 1);
   ASSERT_EQ(::send(connection, hello.data(), hello.size(), 0), std::ssize(hello));
+  constexpr timeval kPatience{15, 0};  // pings that nobody answers would end it after 30 s
+  ASSERT_EQ(::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience), 0);
   std::string said;
   char part[512];
   ssize_t got = 0;
   while ((got = ::recv(connection, part, sizeof part, 0)) > 0)
     said.append(part, static_cast<std::size_t>(got));
+  EXPECT_TRUE(got == 0 || errno == ECONNRESET) << "it is still open";
   EXPECT_GE(said.size(), sizeof kSettings - 1) << "it was a connection";
   EXPECT_TRUE(serves(server));
   ::close(connection);

@@ -115,7 +115,7 @@ def test_the_stream_is_that_of_the_files_however_it_is_sent(
     with ServeProcess(large_photos, options=options) as server:
         url = f"grpcs://{server.address}/" if secret else server.url()
         for policy in ("auto", "sophon", "none", "all-off", "resize-off", "paper"):
-            result = run(url, "--epochs", 3, "--policy", policy, "--link", "40Mb/s", pipeline=pipeline, env=known)
+            result = run(url, "--epochs", 3, "--policy", policy, "--link", "10Mb/s", pipeline=pipeline, env=known)
             assert stream_of(result) == expected, policy
             taken[policy] = {name for name, way in result["offload"]["by_way"].items() if way["samples"]}
     assert taken["none"] == {"raw"}
