@@ -3,17 +3,19 @@
 // read that hangs, an op that takes hours.
 #pragma once
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 namespace cutwater::cli {
 
-// From arm() on there is so much time until the destructor, then the process ends with status 1.
+// From the first arm() on there is so much time until the destructor, then the process ends with
+// status 1.
 class LastResort {
  public:
   LastResort() = default;
@@ -29,15 +31,22 @@ class LastResort {
   LastResort& operator=(const LastResort&) = delete;
 
   void arm(std::chrono::duration<double> time) {
+    if (thread_.joinable()) return;
     thread_ = std::thread([this, time] {
       std::unique_lock lock(mutex_);
       if (changed_.wait_for(lock, time, [this] { return over_; })) return;
-      std::fputs("cutwater: a read or an op does not come to its end; it is left\n", stderr);
+      say("cutwater: a read or an op does not come to its end; it is left\n");
       _exit(1);
     });
   }
 
  private:
+  // Where nobody reads it, that is no reason to stay; nor is a lock that somebody has.
+  static void say(std::string_view line) {
+    pollfd err{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&err, 1, 0) == 1 && write(STDERR_FILENO, line.data(), line.size()) < 0) _exit(1);
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;

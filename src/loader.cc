@@ -170,6 +170,7 @@ std::optional<Batch> Loader::next() {
     finished = my.here().next();
   } catch (...) {
     my.running = false;
+    my.executor.rest();
     throw;
   }
   if (!finished) {
@@ -266,6 +267,7 @@ void Loader::restore(const LoaderState& state) {
   EpochStart start{state.epoch, state.batch, state.position, {}};
   for (std::int64_t i = done.next_set(0); i < size; i = done.next_set(i + 1))
     start.done_beyond.push_back(i);
+  leave_epoch();
   impl_->running = impl_->in_epoch = false;
   impl_->executor_at.reset();
   impl_->resume_at = std::move(start);

@@ -40,7 +40,7 @@ void Executor::start_refilling() try {
 }
 
 bool Executor::time_to_spare() const {
-  return resting_ == options_.threads && reads_out() == 0 && !runs_.empty() &&
+  return !at_rest_ && resting_ == options_.threads && reads_out() == 0 && !runs_.empty() &&
          runs_.front()->epoch() > first_epoch_ && something_for_consumer();
 }
 

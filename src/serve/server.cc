@@ -154,8 +154,8 @@ void Server::run() {
     my.shop.look_after();
     if (ticks % (1000 / kTick.count()) == 0) my.service.end_idle_calls();
   }
+  my.options.going_down();  // first: whoever reads the log may hang, too
   my.options.log("going down: what was ordered is sent first");
-  my.options.going_down();
   if (grpc::HealthCheckServiceInterface* const health = my.server->GetHealthCheckService())
     health->Shutdown();
   my.service.drain();

@@ -466,7 +466,7 @@ TEST_F(SlowClients, WhoSaysHalfAWordIsHungUpOn) {
 // It has shown no token, and need not.
 TEST_F(SlowClients, WhoConnectsAndAsksForNothingIsHungUpOn) {
   ServerOptions options = RunningServer::serving(std::make_shared<MemorySource>(3));
-  options.idle_seconds = 0.5;
+  options.idle_seconds = 2;
   const RunningServer server(options);
   const int connection = connected_to("127.0.0.1", parse_address(server.address()).port);
   ASSERT_GE(connection, 0);

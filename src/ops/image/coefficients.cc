@@ -30,10 +30,6 @@ void put(std::vector<std::uint8_t>& out, std::size_t at, T value) {
   std::memcpy(out.data() + at, &value, sizeof value);
 }
 
-std::size_t value_bytes(std::uint64_t mask) {
-  return static_cast<std::size_t>(std::popcount(mask & ~std::uint64_t{1})) << (mask & 1);
-}
-
 // Appends a row of blocks: masks, DCs, values.
 void put_row(const std::int16_t* groups, std::int64_t blocks, std::vector<std::uint8_t>& out) {
   const auto count = static_cast<std::size_t>(blocks);
@@ -144,11 +140,8 @@ void CoefficientForm::reconstruct(const Region& region, JpegPlanes& planes) cons
       const std::int64_t left = window.left * h, blocks = window.across() * h;
       for (std::int64_t y = 0; y < v; ++y) {
         Row row = this->row(c, mcu_row * v + y);
-        std::size_t before = 0, within = 0;
-        for (std::int64_t x = 0; x < left; ++x)
-          before += value_bytes(get<std::uint64_t>(row.masks + 8 * x));
-        for (std::int64_t x = left; x < left + blocks; ++x)
-          within += value_bytes(get<std::uint64_t>(row.masks + 8 * x));
+        const std::size_t before = value_bytes(row.masks, left),
+                          within = value_bytes(row.masks + 8 * left, blocks);
         if (static_cast<std::size_t>(row.end - row.values) < before + within)
           refuse("coefficient form has more coefficients than bytes");
         expand_blocks(row.masks + 8 * left, row.dcs + 2 * left, row.values + before, blocks,

@@ -223,6 +223,26 @@ const std::uint8_t* ExpandBlocks(const std::uint8_t* masks, const std::uint8_t* 
   return values;
 }
 
+std::size_t ValueBytes(const std::uint8_t* masks, std::int64_t blocks) {
+  std::uint64_t bytes = 0;
+  std::int64_t x = 0;
+#if HWY_TARGET <= HWY_AVX3_DL  // others have no instruction for it that is worth a vector
+  __m512i sums = _mm512_setzero_si512();
+  const __m512i one = _mm512_set1_epi64(1);
+  for (; x + 8 <= blocks; x += 8) {
+    const __m512i mask = _mm512_loadu_si512(masks + 8 * x);
+    const __m512i values = _mm512_popcnt_epi64(_mm512_andnot_si512(one, mask));
+    sums = _mm512_add_epi64(sums, _mm512_sllv_epi64(values, _mm512_and_si512(mask, one)));
+  }
+  bytes = static_cast<std::uint64_t>(_mm512_reduce_add_epi64(sums));
+#endif
+  for (; x < blocks; ++x) {
+    const auto mask = load<std::uint64_t>(masks + 8 * x);
+    bytes += static_cast<std::uint64_t>(std::popcount(mask & ~std::uint64_t{1})) << (mask & 1);
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
 #if HWY_TARGET <= HWY_AVX3_DL
 
 // Rows r and three more of a block in one vector.
@@ -494,6 +514,7 @@ namespace cutwater::image {
 HWY_EXPORT(InverseDct);
 HWY_EXPORT(ExpandBlocks);
 HWY_EXPORT(PackBlocks);
+HWY_EXPORT(ValueBytes);
 HWY_EXPORT(YccToRgb);
 HWY_EXPORT(Upsample2x1);
 HWY_EXPORT(Upsample2x2);
@@ -512,6 +533,9 @@ const std::uint8_t* expand_blocks(const std::uint8_t* masks, const std::uint8_t*
 std::uint8_t* pack_blocks(const std::int16_t* coefficients, std::int64_t blocks,
                           std::uint8_t* masks, std::uint8_t* dcs, std::uint8_t* values) {
   return HWY_DYNAMIC_DISPATCH(PackBlocks)(coefficients, blocks, masks, dcs, values);
+}
+std::size_t value_bytes(const std::uint8_t* masks, std::int64_t blocks) {
+  return HWY_DYNAMIC_DISPATCH(ValueBytes)(masks, blocks);
 }
 void ycc_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
                 std::int64_t count, std::uint8_t* red, std::uint8_t* green, std::uint8_t* blue) {

@@ -32,6 +32,8 @@ void inverse_dct(std::int16_t* coefficients, const std::int16_t* quantizer, std:
 const std::uint8_t* expand_blocks(const std::uint8_t* masks, const std::uint8_t* dcs,
                                   const std::uint8_t* values, std::int64_t blocks,
                                   std::int16_t* coefficients);
+// Bytes of the values of so many blocks, by their masks.
+std::size_t value_bytes(const std::uint8_t* masks, std::int64_t blocks);
 // The way back: masks and DCs of so many blocks, and their values, of which kMostValueBytes are
 // written beyond what is there before each block. Returns where the values end.
 inline constexpr std::int64_t kMostValueBytes = 128;  // of a block

@@ -287,7 +287,7 @@ TEST(JpegKernels, UnstuffsWhatIsFullOfStuffing) {
 TEST(JpegKernels, BlocksExpandToWhatTheirMasksSay) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 400; ++i) {
-    const std::size_t blocks = 1 + random() % 13;
+    const std::size_t blocks = 1 + random() % 29;
     const auto groups = static_cast<std::size_t>(groups_of(static_cast<std::int64_t>(blocks)));
     Data masks(8 * blocks), dcs(2 * blocks), values;
     std::vector<Coefficients> expected(blocks, Coefficients(64));
@@ -311,6 +311,8 @@ TEST(JpegKernels, BlocksExpandToWhatTheirMasksSay) {
     const std::size_t size = values.size();
     values.resize(size + 64, 0xEE);
     for_each_simd_level([&] {
+      EXPECT_EQ(value_bytes(masks.data(), static_cast<std::int64_t>(blocks)), size);
+      EXPECT_EQ(value_bytes(masks.data(), 0), 0u);
       Coefficients out(groups * kGroupValues, 0x5555);
       const std::uint8_t* end = expand_blocks(masks.data(), dcs.data(), values.data(),
                                               static_cast<std::int64_t>(blocks), out.data());
