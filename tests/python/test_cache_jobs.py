@@ -170,6 +170,35 @@ def sets_of(result: dict[str, Any]) -> list[str]:
     return [epoch["set_hash"] for epoch in result["epochs"]]
 
 
+@pytest.mark.parametrize("how", ["break", "failure", "restored"])
+def test_who_has_left_an_epoch_counts_no_more(photos: Path, how: str) -> None:
+    """However it was left: others need not keep anything for it."""
+    image = (photos / "class0" / "00.jpg").read_bytes()
+    ds = cw.memory([image, *([image, b"bad"] if how == "failure" else [image]) * 1000]).apply(TRAIN)
+    options: dict[str, Any] = {"cache": cw.cache("8MiB"), "order": "ready", "batch_size": 1, "memory_limit": "1MiB"}
+    other = loader(ds, **options, on_error="raise")
+    batches = iter(other)
+    with loader(ds, **options, seed=4, on_error="skip", max_errors=1.0) as feed:
+        mine = iter(feed)
+        if how != "failure":
+            next(batches)
+            next(mine)
+            assert cache_of(feed)["jobs"] == 2
+        if how == "break":
+            del batches
+        elif how == "failure":
+            with pytest.raises(cw.SampleError):
+                list(batches)
+        else:
+            other.load_state_dict(other.state_dict())
+        next(mine)
+        assert cache_of(feed)["jobs"] == 1
+    if how != "failure":
+        rest = sorted(int(sample) for batch in other for sample in batch.ids)
+        assert len(set(rest)) == len(rest) == len(ds) - (how == "restored")
+    other.close()
+
+
 @pytest.mark.parametrize("order", ["strict", "ready"])
 def test_the_command_runs_jobs(photos: Path, order: str) -> None:
     base = ["--data", photos, "--pipeline", TRAIN, "--epochs", 3, "--order", order, "--threads", 1, "--seed", 5]
