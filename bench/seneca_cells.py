@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from seneca_setup import Setup
 from seneca_sums import epochs_for, error_of, is_named_right, later_hit_rate, later_rate, regret, split_text, verdict
 
-SAMPLES = 1980  # of an epoch: what is under way between jobs is then little
 BATCH = 30  # epochs are whole batches: a consumer takes as long for a part of one
 LATER_S = 2.5  # that later epochs take at least, where ten of them do
 CACHES = (0.2, 0.8, 3.0)  # of the bytes of the encoded files

@@ -31,9 +31,8 @@ constexpr double kFastLink = 1e11;
 constexpr std::size_t kPaces = 8;
 
 // What a sample may take longer, as a share, where that saves bytes: others on the link have a use
-// for them. More where the link is about as busy as anything else, since its rate is what is known
-// least, and where another policy would send fewer.
-constexpr double kForBytes = 0.01, kForBytesOfABusyLink = 0.05, kForFewestBytes = 0.1;
+// for them, and estimates are no better than that. More where another policy would send fewer.
+constexpr double kForBytes = 0.05, kForFewestBytes = 0.1;
 // No byte takes a server longer to send.
 constexpr double kSlowestSending = 1e-7;
 
@@ -347,7 +346,7 @@ void Steering::decide() {
   // What is stored is raw to the solver, at whatever cut it stands.
   std::vector<OffloadVariant> variants = ways_.variants;
   variants[0] = {};
-  machine.for_bytes = link_is_about_to_bind_ ? kForBytesOfABusyLink : kForBytes;
+  machine.for_bytes = kForBytes;
   machine.for_fewest_bytes = kForFewestBytes;
   const OffloadDecision made = solve_offload({values, variants}, machine);
 
@@ -376,8 +375,6 @@ void Steering::decide() {
   constexpr double kAsBusy = 0.9, kMayBeBusy = 0.5;
   network_may_bind_ = made.after.network_s >= kMayBeBusy * made.after.epoch_s();
   network_is_to_bind_ = made.after.network_s >= kAsBusy * made.after.epoch_s();
-  const double as_measured_s = made.after.network_s * (machine_.link_bytes_per_s ? 1 : link_grown_);
-  link_is_about_to_bind_ = as_measured_s >= kAsBusy * made.after.epoch_s();
   server_is_to_bind_ =
       made.after.storage_s >= kAsBusy * made.after.epoch_s() && !network_is_to_bind_;
   const auto rows = static_cast<double>(rows_.size());

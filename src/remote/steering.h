@@ -128,9 +128,7 @@ class Steering {
   double storage_threads_ = 0;
   double storage_left_ = kMostOfServer;  // of them
   // As decided last. To bind: nearly as busy as whatever is busiest; the server only where the
-  // network is not. May bind: at least half as busy. The link: at the rate that was measured last,
-  // whatever it is believed to have become.
-  bool link_is_about_to_bind_ = false;
+  // network is not. May bind: at least half as busy.
   bool network_is_to_bind_ = false, server_is_to_bind_ = false, network_may_bind_ = false;
   double price_ = 0, pace_s_ = 0;
   std::vector<double> worth_;  // empty: the same in all ways
