@@ -225,7 +225,7 @@ void SampleMaker::cache(const Draft& draft, const Form& form, double seconds) co
                       [&](std::span<std::uint8_t> place) { form.copy_to(place); });
 }
 
-double SampleMaker::try_another(const Draft& draft) const try {
+double SampleMaker::try_another(const Draft& draft, bool others_wait) const try {
   if (!draft.on_trial || *draft.on_trial == draft.way) return 0;
   WayBook& book = *draft.order.stream->book;
   const Way& way = book.ways()[*draft.on_trial];
@@ -233,6 +233,7 @@ double SampleMaker::try_another(const Draft& draft) const try {
   const CacheValue kept = kept_before(draft, way);
   Facts facts = facts_now(draft);
   facts.kept = bool{kept};
+  if (others_wait && !book.is_guessed(*draft.on_trial, facts)) return 0;
   const double begun = thread_seconds();
   double at_cut = begun;
   const std::optional<Form> form = make(draft, way, kept, at_cut);

@@ -100,6 +100,27 @@ TEST_F(SampleMakerTest, AFreshCutIsMadeFromWhatIsKeptAtTheFrontier) {
   }
 }
 
+// A way that is only guessed might never be chosen, and a server that is always busy would never
+// know. Of what is known, nobody waits for more.
+TEST_F(SampleMakerTest, WhatIsOnlyGuessedIsTriedAlsoWhereOthersWait) {
+  const auto priced = stream({3, {}, false});
+  priced->always = false;
+  const auto begun = [&](SampleId id) {
+    constexpr double kPrice = 1e12;
+    return maker_.begin({0, id, 0, kPrice, priced}, true).value();
+  };
+  const Draft first = begun(0), second = begun(1);
+  for (const Draft& draft : {first, second}) {
+    EXPECT_EQ(draft.way, 0u);
+    ASSERT_EQ(draft.on_trial, 1u);
+  }
+  EXPECT_TRUE(priced->book->is_guessed(1, first.facts));
+  EXPECT_GT(maker_.try_another(first, true), 0);
+  EXPECT_FALSE(priced->book->is_guessed(1, first.facts));
+  EXPECT_EQ(maker_.try_another(second, true), 0);
+  EXPECT_GT(maker_.try_another(second, false), 0);
+}
+
 TEST_F(SampleMakerTest, TrainersOfADataSetShareWhatIsLearned) {
   DataSets sets({{"data", source_}}, all_ops(), 1);
   const auto stream_of = [&](const char* text) {

@@ -121,6 +121,11 @@ void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was, doubl
   if (known_[*plain].tried > 0) learn_cost(*plain, before_codec_s);
 }
 
+bool WayBook::is_guessed(std::size_t way, const Facts& facts) const {
+  MutexLock lock(mutex_);
+  return known_[way].costs[start(way, facts)].tried == 0;
+}
+
 std::optional<std::size_t> WayBook::to_try(const Facts& facts) {
   MutexLock lock(mutex_);
   if (known_.size() < 2) return std::nullopt;

@@ -365,11 +365,12 @@ void Workshop::answer(const Job& job) {
   }
   deliver(*job.client, std::move(made));
   if (!job.draft.on_trial) return;
+  bool others_wait = false;
   {
     MutexLock lock(mutex_);
-    if (!jobs_.empty()) return;  // nobody waits for what is only learned
+    others_wait = !jobs_.empty();
   }
-  const double spent = maker_.try_another(job.draft);
+  const double spent = maker_.try_another(job.draft, others_wait);
   MutexLock lock(mutex_);
   stats_.maker_seconds += spent;
   charge(*job.client, spent);
