@@ -42,19 +42,19 @@ def measured(setup: Setup, kind: str, mbit: int, threads: int, policy: str) -> d
         sent, cpu = server.sent - sent, server.cpu_s - cpu
     offload, samples = run["offload"], run["samples"]
     asked_for = sum(way["samples"] for way in offload["by_way"].values())  # some of them for an epoch that never was
-    later = run["epochs"][1:] or run["epochs"]
+    later = run["epochs"][1:]
     headers = sent / offload["wire_bytes"]  # and TLS, retransmissions and all else at the interface, beside payload
 
     def bytes_of(epoch: dict[str, Any]) -> float:
         return float(headers * epoch["wire_bytes"] / epoch["samples"])
 
     return {
-        "bytes_per_sample": statistics.median(map(bytes_of, later)),
-        "first_epoch_bytes": bytes_of(run["epochs"][0]),
+        "bytes_per_sample": statistics.median(map(bytes_of, later)) if later else sent / asked_for,
+        "first_epoch_bytes": bytes_of(run["epochs"][0]),  # with what came ahead for the second
         "bytes_of_all_epochs": sent / asked_for,
         "samples": samples / epochs,
         "first_epoch_s": run["epochs"][0]["seconds"],
-        "epoch_s": statistics.median(epoch["seconds"] for epoch in later),
+        "epoch_s": statistics.median(epoch["seconds"] for epoch in later or run["epochs"]),
         "storage_cpu_ms": 1e3 * cpu / asked_for,
         "trainer_cpu_ms": 1e3 * run["cpu_s"] / samples,
         "ran_less": offload["ran_less"] / asked_for,

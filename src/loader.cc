@@ -166,11 +166,12 @@ std::optional<Batch> Loader::next() {
     return std::nullopt;
   }
   std::optional<FinishedBatch> finished;
+  Executor& executor = my.here();
   try {
-    finished = my.here().next();
+    finished = executor.next();
   } catch (...) {
     my.running = false;
-    my.executor.rest();
+    executor.rest();
     throw;
   }
   if (!finished) {
@@ -267,7 +268,8 @@ void Loader::restore(const LoaderState& state) {
   EpochStart start{state.epoch, state.batch, state.position, {}};
   for (std::int64_t i = done.next_set(0); i < size; i = done.next_set(i + 1))
     start.done_beyond.push_back(i);
-  leave_epoch();
+  // Also between epochs: the next one may have been begun ahead.
+  if (impl_->executor.belongs_here()) impl_->executor.rest();
   impl_->running = impl_->in_epoch = false;
   impl_->executor_at.reset();
   impl_->resume_at = std::move(start);

@@ -123,7 +123,7 @@ void WayBook::learn(std::size_t way, const Facts& facts, const Offer& was, doubl
 
 bool WayBook::is_guessed(std::size_t way, const Facts& facts) const {
   MutexLock lock(mutex_);
-  return known_[way].costs[start(way, facts)].tried == 0;
+  return known_[way].costs[start(way, facts)].tried < kTrials;
 }
 
 std::optional<std::size_t> WayBook::to_try(const Facts& facts) {

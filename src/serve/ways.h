@@ -78,7 +78,7 @@ class WayBook {
   // A way that should be tried on this sample besides: one that is hardly known for such samples
   // and not on trial already, or, now and then, one that nobody takes.
   std::optional<std::size_t> to_try(const Facts& facts);
-  // Whether its cost for such samples is only guessed.
+  // Whether its cost for such samples is only guessed, or was measured once, with nothing warm.
   bool is_guessed(std::size_t way, const Facts& facts) const;
 
  private:

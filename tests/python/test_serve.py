@@ -209,7 +209,7 @@ def test_a_term_signal_ends_it_well(photos: Path, tmp_path: Path) -> None:
 
 def test_a_term_signal_ends_what_does_not_come_to_its_end(photos: Path, tmp_path: Path) -> None:
     """Ops that take longer than anybody waits."""
-    pipeline = "decode" + " | resize((6000, 6000)) | resize((5900, 5900))" * 200
+    pipeline = "decode" + " | resize((6000, 6000)) | resize((5900, 5900))" * 500
     log = tmp_path / "log"
     with ServeProcess(photos, options=("--threads", 1), log=log) as server:
         words = [COMMAND, "run", "--data", server.url(), "--pipeline", pipeline, "--batch", 1, "--policy", "all-off"]
