@@ -61,8 +61,8 @@ class SampleMaker {
   // In the draft's way, or as stored.
   Answer finish(const Draft& draft) const;
   // Makes it in the way that is on trial as well, to learn what that takes; afterwards, so that
-  // nobody waits for it. Where others wait, only if nothing is known of it: what is only guessed
-  // may never be chosen, and a busy server would never know. Returns the seconds that it took.
+  // nobody waits for it. Where others wait, only if its cost is a guess: such a way may never be
+  // chosen, and a busy server would never know. Returns the seconds that it took.
   double try_another(const Draft& draft, bool others_wait) const;
 
  private:
