@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/connection.h"
@@ -40,7 +41,12 @@ struct CacheArguments {
   bool redis() const {
     return socket.starts_with("redis") && socket.find("://") != std::string::npos;
   }
-  std::string path() const { return socket.empty() ? cache::default_socket() : socket; }
+  // As --cache names it, or a path as it stands.
+  std::string path() const {
+    constexpr std::string_view kUnix = "unix:";
+    const std::string place = socket.starts_with(kUnix) ? socket.substr(kUnix.size()) : socket;
+    return socket == "shared" || place.empty() ? cache::default_socket() : place;
+  }
 };
 
 struct ServeArguments : CacheArguments {
@@ -174,7 +180,7 @@ ordered_json json_of_form(const redis::FormContents& form) {
           {"bytes", form.bytes}};
 }
 
-// Hits and misses are each job's own: a server does not count ours apart.
+// Hits and misses are each job's own: a server does not count ours apart from those of others.
 void stat_redis(const CacheArguments& arguments) {
   const std::vector<redis::FormContents> forms = redis::contents_of(arguments.socket);
   const CacheStats now = redis_cache(arguments.socket)->stats();
@@ -191,6 +197,8 @@ void stat_redis(const CacheArguments& arguments) {
                   {"server_bytes", now.bytes},
                   {"limit", now.limit},
                   {"entries", entries},
+                  {"hits", nullptr},
+                  {"misses", nullptr},
                   {"evicted", now.evicted},
                   {"by_form", by_form}});
   std::printf("%s in %lld entries; the server uses %s of %s, %lld keys made way\n",
@@ -315,7 +323,8 @@ std::shared_ptr<Arguments> add_verb(CLI::App& cache, const char* name, const cha
   options(*verb, *arguments);
   verb->add_option(
       "--socket", arguments->socket,
-      "Where it is served (default: your own place); for all but serve also redis://…");
+      "Where it is served: a path, unix:PATH or shared (default: shared, your own place); for all "
+      "but serve also redis://…");
   verb->add_flag("--json", arguments->json, "One JSON object on stdout");
   verb->callback([arguments, run] { run(*arguments); });
   return arguments;

@@ -5,6 +5,7 @@
 
 #include "core/machine.h"
 #include "core/units.h"
+#include "cutwater/cache.h"
 
 namespace cutwater::cli {
 
@@ -91,6 +92,7 @@ PlanOptions plan_options(const CLI::App& verb, const PlanArguments& arguments) {
                                                   : parse_bytes("--memory", arguments.memory, 0);
   if (arguments.threads > 0) options.threads = arguments.threads;
   if (arguments.consumer > 0) options.consumer_samples_per_s = arguments.consumer;
+  options.cache_books = kCacheBooks;
   options.jobs = arguments.jobs;
   options.same_seed = arguments.same_seed;
   options.processes = arguments.processes;

@@ -49,6 +49,9 @@ class CacheValue {
   std::shared_ptr<const void> hold_;
 };
 
+// Of a cache's bytes, what index and books take, but in Redis: no more than that, from 1 MiB on.
+inline constexpr double kCacheBooks = 0.05;
+
 struct CacheStats {
   std::size_t bytes = 0, limit = 0;  // bytes: values and all that the cache keeps beside them
   std::int64_t entries = 0, hits = 0, misses = 0, refused = 0;

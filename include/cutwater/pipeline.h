@@ -69,6 +69,8 @@ struct RunContext {
   // Asked once, before the first op, for the bytes that the run will hold besides its slots; may
   // wait.
   std::function<void(std::size_t bytes)> reserve;
+  // Asked before each group of ops: true ends the run with Error(kCancelled). Null: never.
+  std::function<bool()> given_up = nullptr;
   std::vector<OpTime>* times = nullptr;  // added to, indexed by a group's first step
 };
 

@@ -69,6 +69,7 @@ struct PlanOptions {
   std::optional<Prices> prices = {};
   // Of kSeneca alone. memory_bytes is the cache then; where the source as a whole fits beside what
   // is kept, it may lie in the page cache.
+  double cache_books = 0;  // share of memory_bytes that the cache takes for itself: kCacheBooks
   int jobs = 1;            // that go through the data set at the same time; consumer: of each
   bool same_seed = false;  // they draw alike: fresh forms can be handed on
   bool processes = false;  // each is one, and the cache is a daemon's: what is found is checked

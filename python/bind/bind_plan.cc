@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "bind.h"
+#include "cutwater/cache.h"
 #include "cutwater/plan.h"
 
 namespace cutwater::python {
@@ -33,6 +34,7 @@ Plan made(const Profile& profile, const std::string& policy, std::int64_t epochs
     const auto& [disk_gb_month, core_hour, months] = *prices;
     options.prices = Prices{disk_gb_month, core_hour, months};
   }
+  options.cache_books = kCacheBooks;
   options.jobs = jobs;
   options.same_seed = same_seed;
   options.processes = processes;

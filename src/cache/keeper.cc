@@ -88,9 +88,9 @@ bool Keeper::abort(int client, std::uint64_t token) {
   return true;
 }
 
-bool Keeper::drop(const CacheKey& key) {
+bool Keeper::drop(const CacheKey& key, Whose whose) {
   const std::optional<Number> number = find(key);
-  if (!number || !residents_.contains(*number)) return false;
+  if (!number || !residents_.contains(*number) || !may_go(*number, whose)) return false;
   unlink(*number);
   reclaim();
   return true;
@@ -120,10 +120,10 @@ std::vector<Keeper::FormUse> Keeper::by_form() const {
   return list;
 }
 
-Keeper::Cleared Keeper::clear(const Filter& filter) {
+Keeper::Cleared Keeper::clear(const Filter& filter, Whose whose) {
   Cleared cleared;
   for (Number number = 0; number < values_.size(); ++number) {
-    if (!residents_.contains(number)) continue;
+    if (!residents_.contains(number) || !may_go(number, whose)) continue;
     const CacheKey key = key_of(segment_->entry(number));
     if (filter.data.value_or(key.data) != key.data || filter.form.value_or(key.form) != key.form)
       continue;

@@ -25,6 +25,9 @@ class Keeper {
   // REQUIRES: nobody has written to the segment yet.
   explicit Keeper(std::shared_ptr<Segment> segment);
 
+  // Of whom values may go: anybody, or one owner.
+  using Whose = std::optional<std::uint32_t>;
+
   // A number for a process that reads and puts, and whose values count for its owner; -1: all are
   // taken.
   int open_client(std::uint32_t owner = 0);
@@ -42,8 +45,8 @@ class Keeper {
   bool commit(int client, std::uint64_t token);
   // As if it had never been reserved.
   bool abort(int client, std::uint64_t token);
-  // A value that has proved damaged goes. False: there is none.
-  bool drop(const CacheKey& key);
+  // A value that has proved damaged goes. False: there is none that may.
+  bool drop(const CacheKey& key, Whose whose = {});
 
   // A seat for a job; -1: all are taken, there is no room for its seen bits, or the offer has more
   // than kMostForms forms or a negative number of samples.
@@ -92,7 +95,7 @@ class Keeper {
     std::int64_t entries = 0;
     std::uint64_t bytes = 0;
   };
-  Cleared clear(const Filter& filter = {});
+  Cleared clear(const Filter& filter = {}, Whose whose = {});
 
   CacheStats stats() const { return segment_->stats(); }
   const std::string& trouble() const { return segment_->trouble(); }
@@ -129,8 +132,6 @@ class Keeper {
   bool seen(const Seat& seat, SampleId sample) const;
   double uses(const CacheKey& key) const;
   std::optional<Number> find(const CacheKey& key) const;
-  // Of whom values may make way: anybody, or one owner.
-  using Whose = std::optional<std::uint32_t>;
   std::optional<Number> way_for(const CacheKey& key, double density, Whose whose) const;
   bool may_go(Number number, Whose whose) const {
     return !whose || values_[number].owner == *whose;

@@ -22,19 +22,24 @@ constexpr std::size_t kReadAtOnce = 4096;
 constexpr int kReadsAtOnce = 8;  // then others have their turn
 
 struct Batch {
+  bool goes_on = false;  // in the stream that was read before
   std::string after;
   std::vector<Arrival> arrivals;
   std::size_t entries = 0;
 };
 
-// An answer to XREAD of one stream: [[name, [[id, [field, value]], …]]], or none.
-Batch batch_in(const Reply& reply) {
-  Batch batch;
-  if (!reply.is_list(1) || !reply.parts[0].is_list(2)) return batch;
-  for (const Reply& entry : reply.parts[0].parts[1].parts) {
+// An answer to XRANGE from the last entry on that was read before: [[id, [field, value]], …]. Where
+// it has not got that, the stream is another one, or none, or has moved on by a million entries.
+Batch batch_in(const Reply& reply, const std::string& after) {
+  Batch batch{after.empty(), after, {}, 0};
+  for (const Reply& entry : reply.parts) {
     if (!entry.is_list(2)) continue;
     ++batch.entries;
     batch.after = entry.parts[0].text;
+    if (batch.after == after) {
+      batch.goes_on = true;
+      continue;
+    }
     if (!entry.parts[1].is_list(2)) continue;
     if (const auto arrival = decode_arrival(entry.parts[1].parts[1].text))
       batch.arrivals.push_back(*arrival);
@@ -129,16 +134,38 @@ void Board::read_arrivals(Seat& seat) const {
   for (int i = 0; i < kReadsAtOnce; ++i) {
     const std::string after = seat.after();
     Batch batch;
+    Reply size;
     const Client::Outcome outcome = run(seat.data(), [&](Connection& link, Deadline deadline) {
-      const Reply reply = link.ask(
-          {"XREAD", "COUNT", std::to_string(kReadAtOnce), "STREAMS", stream, after}, deadline);
-      batch = batch_in(reply);
-      return reply.text;
+      Commands commands = link.commands();
+      commands.add({"XRANGE", stream, after.empty() ? "-" : after, "+", "COUNT",
+                    std::to_string(kReadAtOnce)});
+      commands.add({"DBSIZE"});
+      std::vector<Reply> replies = link.exchange(commands, deadline);
+      batch = batch_in(replies[0], after);
+      size = std::move(replies[1]);
+      return replies[0].text;
     });
-    if (!outcome.is_done() || batch.entries == 0) return;
-    seat.add(batch.after, batch.arrivals);
+    if (!outcome.is_done()) return;
+    if (!batch.goes_on) {
+      seat.forget();
+      continue;
+    }
+    seat.add(batch.after, batch.arrivals, most_values(*outcome.node, size));
     if (batch.entries < kReadAtOnce) return;
   }
+}
+
+// The keys of all nodes, whosever they are: one has just said how many it has, and those of the
+// others were counted a moment ago.
+std::size_t Board::most_values(const Node& asked, const Reply& size) const {
+  if (size.type != Reply::Type::kNumber) return SIZE_MAX;  // who may not ask knows no limit
+  const auto count = [](std::int64_t number) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(number, 0));
+  };
+  std::size_t keys = count(size.number);
+  for (const std::shared_ptr<Node>& node : client_.nodes())
+    if (node.get() != &asked) keys += count(node->census().keys);
+  return keys;
 }
 
 void Board::exchange_notes(Seat& seat) {

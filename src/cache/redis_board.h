@@ -3,9 +3,11 @@
 //   PREFIX:{DATA}:arrivals   a stream of the values that were put, the last million or so
 //   PREFIX:{DATA}:jobs       a hash: job -> its note
 // One thread exchanges it all every 50 ms; nobody else waits for the network. The server evicts
-// what it likes without a word, so what has arrived may be gone again.
+// what it likes without a word, so what has arrived may be gone again. Where the last arrival that
+// was read is no longer in the stream, the server was emptied or is another: all is read anew.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -50,6 +52,7 @@ class Board {
   Client::Outcome run(std::uint64_t data, const Client::Work& work) const;
   void tell_arrivals(std::uint64_t data, const std::vector<std::string>& arrivals) const;
   void read_arrivals(Seat& seat) const;
+  std::size_t most_values(const Node& asked, const Reply& size) const;
   void exchange_notes(Seat& seat);
   std::vector<std::string> read_notes(Seat& seat, const Reply& reply);  // returns who is gone
 

@@ -6,6 +6,8 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -15,7 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds kTogether = 16s;
-constexpr const char* kBeginning = "0-0";  // of a stream
 
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   std::uint64_t hash = (a ^ std::rotl(b, 32)) * 0x9e3779b97f4a7c15;
@@ -67,7 +68,6 @@ std::optional<JobNote> decode_note(std::string_view text) {
 Seat::Seat(JobOffer offer)
     : offer_(std::move(offer)),
       id_(new_id(offer_.name)),
-      after_(kBeginning),
       stable_(static_cast<std::size_t>(std::max<std::int64_t>(offer_.samples, 0))),
       named_(stable_.size()),
       had_(stable_.size()) {}
@@ -94,8 +94,9 @@ std::uint64_t Seat::begin_epoch(std::uint64_t draw) {
   had_.assign(stable_.size(), false);
   left_ = offer_.samples;
   arrived_.clear();
+  const std::uint64_t first = first_there();
   for (std::size_t at = 0; at < stable_.size(); ++at)
-    if (stable_[at]) name(static_cast<SampleId>(at));
+    if (stable_[at] >= first) name(static_cast<SampleId>(at));
   for (const Fresh& one : fresh_)
     if (one.draw == draw) name(one.sample);
   return tide_;
@@ -117,6 +118,7 @@ void Seat::leave_epoch() {
 void Seat::arrivals(std::vector<SampleId>& samples) {
   MutexLock lock(mutex_);
   samples.insert(samples.end(), arrived_.begin(), arrived_.end());
+  for (const SampleId sample : arrived_) named_[static_cast<std::size_t>(sample)] = false;
   arrived_.clear();
 }
 
@@ -138,9 +140,10 @@ std::string Seat::after() const {
   return after_;
 }
 
-void Seat::add(const std::string& after, const std::vector<Arrival>& arrived) {
+void Seat::add(const std::string& after, const std::vector<Arrival>& arrived, std::size_t room) {
   MutexLock lock(mutex_);
   after_ = after;
+  room_ = room;
   for (const Arrival& arrival : arrived) {
     if (static_cast<std::size_t>(arrival.sample) >= stable_.size() ||
         std::ranges::find(offer_.forms, arrival.form) == offer_.forms.end())
@@ -150,9 +153,19 @@ void Seat::add(const std::string& after, const std::vector<Arrival>& arrived) {
   }
 }
 
+void Seat::forget() {
+  MutexLock lock(mutex_);
+  after_.clear();
+  arrived_.clear();
+  named_.assign(named_.size(), false);
+  stable_.assign(stable_.size(), 0);
+  fresh_.clear();
+}
+
+// What is put again had gone, and is news again.
 void Seat::name(SampleId sample) {
   const auto at = static_cast<std::size_t>(sample);
-  if (named_[at]) return;
+  if (named_[at] || had_[at]) return;
   named_[at] = true;
   arrived_.push_back(sample);
 }
@@ -160,11 +173,22 @@ void Seat::name(SampleId sample) {
 // For the epochs to come.
 void Seat::remember(const Arrival& arrival) {
   if (arrival.draw == 0) {
-    stable_[static_cast<std::size_t>(arrival.sample)] = true;
+    stable_[static_cast<std::size_t>(arrival.sample)] = ++count_;
     return;
   }
   if (fresh_.size() == 2 * stable_.size()) fresh_.pop_front();
   fresh_.push_back({arrival.draw, arrival.sample});
+}
+
+// The number from which on samples are taken to be there still.
+std::uint64_t Seat::first_there() const {
+  std::vector<std::uint64_t> numbers;
+  std::ranges::copy_if(stable_, std::back_inserter(numbers),
+                       [](std::uint64_t number) { return number > 0; });
+  if (numbers.size() <= room_) return 1;
+  const auto last_gone = numbers.begin() + static_cast<std::ptrdiff_t>(room_);
+  std::ranges::nth_element(numbers, last_gone, std::ranges::greater());
+  return *last_gone + 1;
 }
 
 bool Seat::has_news() const {

@@ -44,6 +44,13 @@ class RedisSeatTest : public testing::Test {
     }));
     return all;
   }
+  // What is named as an epoch begins.
+  static std::set<SampleId> at_once(CacheSeat& seat, std::uint64_t draw) {
+    (void)seat.begin_epoch(draw);
+    std::vector<SampleId> there;
+    seat.arrivals(there);
+    return {there.begin(), there.end()};
+  }
 
   std::unique_ptr<TestServer> server_;
   std::shared_ptr<Cache> here_, there_;
@@ -83,14 +90,65 @@ TEST_F(RedisSeatTest, FreshFormsAreRememberedForTheEpochsToCome) {
   for (std::uint64_t draw = 2; draw < kDraws; ++draw) put(*here_, 5, kForm, draw);
   put(*here_, 6);
   EXPECT_EQ(arrived(*seat, {6}), (std::multiset<SampleId>{6}));
-  const auto at_once = [&](std::uint64_t draw) {
-    (void)seat->begin_epoch(draw);
-    std::vector<SampleId> there;
-    seat->arrivals(there);
-    return std::set<SampleId>(there.begin(), there.end());
-  };
-  EXPECT_EQ(at_once(kDraws - 1), (std::set<SampleId>{5, 6}));
-  EXPECT_EQ(at_once(2), (std::set<SampleId>{6})) << "the oldest are forgotten";
+  EXPECT_EQ(at_once(*seat, kDraws - 1), (std::set<SampleId>{5, 6}));
+  EXPECT_EQ(at_once(*seat, 2), (std::set<SampleId>{6})) << "the oldest are forgotten";
+}
+
+// Whoever makes a sample again has not found it: others that have yet to see it can take it now.
+TEST_F(RedisSeatTest, WhatHadGoneAndIsMadeAgainArrivesAgain) {
+  const auto seat = sit(*there_, "job");
+  (void)seat->begin_epoch(7);
+  for (const SampleId id : {3, 4}) put(*here_, id);
+  EXPECT_EQ(arrived(*seat, {3, 4}), (std::multiset<SampleId>{3, 4}));
+  seat->had(7, 4);
+  for (const SampleId id : {3, 4}) {
+    here_->drop({kData, kForm, id, 0});
+    put(*here_, id);
+  }
+  put(*here_, 5);
+  EXPECT_EQ(arrived(*seat, {3, 5}), (std::multiset<SampleId>{3, 5})) << "4 was had";
+}
+
+// The server evicts without a word; but it says how many keys it has.
+TEST_F(RedisSeatTest, NoMoreIsNamedThanTheServerHoldsAndTheLatestIs) {
+  constexpr SampleId kMany = 60, kGone = 50;
+  const auto seat = sit(*there_, "job");
+  std::set<SampleId> all;
+  for (SampleId id = 0; id < kMany; ++id) {
+    put(*here_, id);
+    all.insert(id);
+  }
+  std::uint64_t draw = 1;
+  (void)seat->begin_epoch(draw);
+  EXPECT_EQ(arrived(*seat, all).size(), all.size());
+  for (SampleId id = 0; id < kGone; ++id) here_->drop({kData, kForm, id, 0});
+  put(*here_, 0);
+  // Eleven, and the two lists of the board, which are keys, too.
+  const std::set<SampleId> latest{0, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59};
+  EXPECT_TRUE(comes_true([&] { return at_once(*seat, ++draw) == latest; }));
+}
+
+TEST_F(RedisSeatTest, NothingIsNamedThatAServerHadBeforeItWasEmptied) {
+  const auto seat = sit(*there_, "job");
+  (void)seat->begin_epoch(1);
+  for (const SampleId id : {3, 4, 5}) put(*here_, id);
+  EXPECT_EQ(arrived(*seat, {3, 4, 5}), (std::multiset<SampleId>{3, 4, 5}));
+  server_->ask({"FLUSHALL"});
+  server_->ask({"MSET", "one", "other's", "two", "other's", "three", "other's"});
+  put(*here_, 6);
+  EXPECT_EQ(arrived(*seat, {6}), (std::multiset<SampleId>{6}));
+  EXPECT_EQ(at_once(*seat, 2), (std::set<SampleId>{6}));
+}
+
+TEST_F(RedisSeatTest, NothingIsNamedThatAServerHadBeforeItDied) {
+  const auto seat = sit(*there_, "job");
+  std::uint64_t draw = 1;
+  (void)seat->begin_epoch(draw);
+  put(*here_, 3);
+  EXPECT_EQ(arrived(*seat, {3}), (std::multiset<SampleId>{3}));
+  server_->kill();
+  server_->start();
+  EXPECT_TRUE(comes_true([&] { return at_once(*seat, ++draw).empty(); }));
 }
 
 TEST_F(RedisSeatTest, MoreThanOneReadCanBring) {

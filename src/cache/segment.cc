@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "cache/descriptor.h"
+#include "core/machine.h"
 #include "core/units.h"
 #include "cutwater/error.h"
 
@@ -40,7 +41,12 @@ std::uint8_t* map(std::uint64_t bytes, int fd) {
   return static_cast<std::uint8_t*>(memory);
 }
 
+// Where a cgroup has no memory left, the kernel does not refuse: it kills somebody.
 int secure_range(int fd, std::uint64_t from, std::uint64_t to) {
+  if (free_memory_bytes() < to - from) {
+    errno = ENOMEM;
+    return -1;
+  }
   int result = 0;
   do {
     result = fallocate(fd, 0, static_cast<off_t>(from), static_cast<off_t>(to - from));

@@ -24,6 +24,12 @@ void require_flag(std::uint32_t flag) {
   if (flag > 1) refuse("a flag of " + std::to_string(flag));
 }
 
+// Root and the daemon's own user take anybody's values away, others their own.
+Keeper::Whose may_take(const Peer& peer) {
+  if (peer.uid == 0 || peer.uid == geteuid()) return std::nullopt;
+  return peer.uid;
+}
+
 std::pair<std::uint64_t, std::uint64_t> place_of(const wire::Row& row) { return {row.a, row.b}; }
 
 std::vector<wire::Row> form_rows(const Keeper& keeper) {
@@ -134,7 +140,7 @@ Session::Reply Session::answer(std::span<const std::uint8_t> packet) {
       return said(wire::AbortReply{});
     case Kind::kDrop:
       (void)client();
-      keeper.drop(parsed<wire::Drop>(packet).key);
+      keeper.drop(parsed<wire::Drop>(packet).key, may_take(peer_));
       return said(wire::DropReply{});
     case Kind::kJoin: return join(parsed<wire::Join>(packet));
     case Kind::kLeave: {
@@ -247,7 +253,7 @@ Session::Reply Session::clear(const wire::Clear& question) {
   Keeper::Filter filter;
   if (question.by_data != 0) filter.data = question.data;
   if (question.by_form != 0) filter.form = question.form;
-  const Keeper::Cleared cleared = desk_->keeper.clear(filter);
+  const Keeper::Cleared cleared = desk_->keeper.clear(filter, may_take(peer_));
   wire::ClearReply reply;
   reply.entries = cleared.entries;
   reply.bytes = cleared.bytes;

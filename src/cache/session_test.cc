@@ -233,6 +233,38 @@ TEST_F(SessionTest, UsersHaveQuotas) {
   EXPECT_TRUE(put(session_, 3)) << "what went makes room for others of the same user";
 }
 
+TEST_F(SessionTest, UsersTakeOnlyTheirOwnValuesAway) {
+  Session one(desk_, Peer{2, geteuid() + 1}), other(desk_, Peer{3, geteuid() + 2});
+  greet(one);
+  greet(other);
+  const auto put = [&](Session& session, SampleId sample) {
+    wire::Commit commit;
+    commit.token = ask<wire::ReserveReply>(session, reserve_of(sample, 1000)).token;
+    ask<wire::CommitReply>(session, commit);
+  };
+  const auto left_after_drop = [&](Session& session, SampleId sample) {
+    wire::Drop drop;
+    drop.key = reserve_of(sample, 0).key;
+    ask<wire::DropReply>(session, drop);
+    return desk_.keeper.stats().entries;
+  };
+  for (const SampleId sample : {1, 2}) put(one, sample);
+  for (const SampleId sample : {3, 4}) put(other, sample);
+  EXPECT_EQ(left_after_drop(one, 3), 4);
+  EXPECT_EQ(left_after_drop(one, 1), 3);
+  EXPECT_EQ(ask<wire::ClearReply>(one, wire::Clear{}).entries, 1);
+  EXPECT_EQ(ask<wire::ClearReply>(one, wire::Clear{}).entries, 0);
+  EXPECT_EQ(ask<wire::ClearReply>(other, wire::Clear{}).entries, 2);
+  for (const uid_t user : {uid_t{0}, geteuid()}) {
+    put(one, 1);
+    put(other, 2);
+    Session master(desk_, Peer{4, user});
+    greet(master);
+    EXPECT_EQ(left_after_drop(master, 1), 1) << user;
+    EXPECT_EQ(ask<wire::ClearReply>(master, wire::Clear{}).entries, 1) << user;
+  }
+}
+
 // Over a real socket.
 TEST(CacheServer, LivesOnAfterNonsense) {
   const TestFolder folder;

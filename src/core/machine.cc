@@ -92,8 +92,17 @@ std::size_t usable_memory_bytes() {
 
 namespace {
 
-// By this line of the system, and by what the cgroup has left.
-std::size_t memory_left(std::string_view line) {
+// Of a cgroup: what the kernel takes back before it kills anybody.
+double page_cache_bytes(const std::string& folder) {
+  std::ifstream file(folder + "/memory.stat");  // "inactive_file 1234"
+  double sum = 0, bytes = 0;
+  for (std::string word; file >> word >> bytes;)
+    if (word == "inactive_file" || word == "active_file") sum += bytes;
+  return sum;
+}
+
+// By this line of the system, and by what the cgroup has left, beside its page cache or with it.
+std::size_t memory_left(std::string_view line, bool with_page_cache) {
   auto free = static_cast<double>(usable_memory_bytes());
   std::ifstream file("/proc/meminfo");  // "MemAvailable:   21847896 kB"
   double kibibytes = 0;
@@ -102,15 +111,17 @@ std::size_t memory_left(std::string_view line) {
   for_each_cgroup2([&](const std::string& folder) {
     const auto limit = number_in(folder + "/memory.max"),
                used = number_in(folder + "/memory.current");
-    if (limit && used) free = std::min(free, std::max(*limit - *used, 0.0));
+    if (!limit || !used) return;
+    const double cached = with_page_cache ? page_cache_bytes(folder) : 0;
+    free = std::min(free, std::max(*limit - *used + cached, 0.0));
   });
   return static_cast<std::size_t>(free);
 }
 
 }  // namespace
 
-std::size_t free_memory_bytes() { return memory_left("MemAvailable:"); }
-std::size_t unused_memory_bytes() { return memory_left("MemFree:"); }
+std::size_t free_memory_bytes() { return memory_left("MemAvailable:", true); }
+std::size_t unused_memory_bytes() { return memory_left("MemFree:", false); }
 
 int default_threads() {
   const char* const text = std::getenv("CUTWATER_THREADS");

@@ -35,7 +35,11 @@ class Run {
       at_ = written(from_);
       how_.reserve(bytes_held(groups));
     }
-    for (const Group& group : groups) run_group(sample, group);
+    for (const Group& group : groups) {
+      if (how_.given_up && how_.given_up())
+        throw Error(Code::kCancelled, "nobody waits for it any more");
+      run_group(sample, group);
+    }
     sample.cut = to_;
   }
 

@@ -191,7 +191,7 @@ std::vector<CacheChoice> CacheChooser::candidates(const CacheSetting& setting) c
   CacheChoice cold;
   cold.setting = setting;
   cold.rates = setting.rates;
-  cold.cache_bytes = std::min(setting.cache_bytes, most_bytes_);
+  cold.cache_bytes = std::min(setting.for_values * setting.cache_bytes, most_bytes_);
   cold.sharing.jobs = setting.jobs;
   const double window = setting.window_samples.value_or(
       std::max(kWindowPerJob * setting.jobs, kWindowShare * model_.samples));

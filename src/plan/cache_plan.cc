@@ -29,6 +29,7 @@ CacheSetting setting_of(const Profile& profile, const PlanOptions& options) {
   s.jobs = options.jobs;
   s.cache_bytes = options.memory_bytes ? static_cast<double>(*options.memory_bytes)
                                        : std::numeric_limits<double>::max();
+  s.for_values = 1 - options.cache_books;
   const auto& consumer = options.consumer_samples_per_s ? options.consumer_samples_per_s
                                                         : profile.consumer_samples_per_s;
   s.consumer = consumer.value_or(0);

@@ -224,6 +224,7 @@ ordered_json json_of(const PlanOptions& o) {
     json["storage_speed"] = o.storage_speed;
   }
   if (o.policy != Policy::kSeneca) return json;
+  json["cache_books"] = o.cache_books;
   json["jobs"] = o.jobs;
   json["same_seed"] = o.same_seed;
   json["processes"] = o.processes;
@@ -245,6 +246,7 @@ PlanOptions options_of(const ordered_json& json) {
   if (const ordered_json& prices = json.at("prices"); !prices.is_null())
     o.prices = Prices{prices.at("disk_gb_month").get<double>(),
                       prices.at("core_hour").get<double>(), prices.at("months").get<double>()};
+  o.cache_books = json.value("cache_books", 0.0);
   o.jobs = json.value("jobs", 1);
   o.same_seed = json.value("same_seed", false);
   o.processes = json.value("processes", false);

@@ -36,6 +36,7 @@ inline constexpr int kMostWays = 64;       // in one Begin
 inline constexpr int kMostListed = 16384;  // samples in one Listing
 inline constexpr std::size_t kMostRequestBytes = 1 << 20;
 inline constexpr std::size_t kMostReplyBytes = std::size_t{1} << 30;
+inline constexpr std::size_t kMostFormBytes = kMostReplyBytes - (1 << 20);  // of a sample in it
 
 // REQUIRES: `check`, which they end with, is not set.
 grpc::ByteBuffer bytes_of(const google::protobuf::MessageLite& message);

@@ -41,6 +41,7 @@ pb::Reply some_reply(std::mt19937& random) {
     reply.add_way_bytes(static_cast<float>(random()));
     reply.add_way_s(static_cast<float>(i));
   }
+  if (random() % 2 > 0) reply.set_path("no\xff UTF-8");
   if (random() % 3 == 0) {
     reply.mutable_failure()->set_reason(std::string(random() % 300, 'r'));
     reply.mutable_failure()->set_path("no\xff UTF-8");

@@ -2,7 +2,6 @@
 #include "remote/fetch_client.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "core/caught.h"
@@ -15,28 +14,10 @@
 namespace cutwater::remote {
 namespace {
 
-constexpr double kFirstBackoff = 0.05, kMostBackoff = 2;  // seconds
-constexpr int kMostDamaged = 4;                           // times in a row, of one sample
-// A sample that takes so many times as long as usual, and no less than so long, is asked for
-// elsewhere as well; of all that are asked for, one in twenty at most.
-constexpr double kHedgeAfter = 4, kLeastHedge = 0.1;
-constexpr std::int64_t kHedgeBudget = 20;
+constexpr int kMostDamaged = 4;  // times, of one sample
 // What is asked for waits for what is asked for next: a message costs more than what it says.
 constexpr auto kTogether = std::chrono::microseconds(200);
-constexpr double kAtServer = 0.75;   // of the time until a sample is needed, it may wait there
 constexpr double kLinkSlack = 4e-3;  // seconds that may come early, and are handed out when due
-// Seconds without a word from a server that owes one. A large sample on a slow link may take
-// longer: twice as long is waited for it the next time.
-constexpr double kSilence = 10;
-
-double seconds(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-std::chrono::steady_clock::duration duration(double seconds) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(seconds));
-}
 
 }  // namespace
 
@@ -250,19 +231,6 @@ void FetchClient::take_new() {
   steering_.note(progress_, way_work_, made_);
 }
 
-void FetchClient::connect(Time now) {
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    Server& server = servers_[i];
-    if (server.of->asked == 0 || server.call || server.refused || server.retry_at > now) continue;
-    if (!server.channel)
-      server.channel = open_channel(server.address, server.of->part.url.tls, options_);
-    server.call = std::make_shared<ServerCall>(server.channel, options_, queue_, i);
-    server.begun = false;
-    server.receiving_since = now;
-    server.call->start();
-  }
-}
-
 void FetchClient::handle(std::unique_ptr<ServerCall::Tag> tag, bool ok) {
   Server& server = servers_[tag->call->server];
   ServerCall& call = *tag->call;
@@ -315,6 +283,7 @@ void FetchClient::received(Server& server) {
     return;
   }
   server.backoff_s = 0;
+  server.doubted = false;
   server.silence_s =
       std::clamp(2 * seconds(now - server.receiving_since), least_silence_s(), server.silence_s);
   server.trouble.clear();
@@ -341,36 +310,33 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   asked.at.erase(server_number(server));
   asked.of->last_progress = Clock::now();
   asked.of->on_fallback = false;
-  const auto& variants = steering_.ways().variants;
 
   Fetched fetched{reply.token(), std::nullopt, bytes, reply.path(), reply.way()};
   fetched.work_bytes = steering_.work_bytes(reply, bytes);
-  if (reply.has_failure()) {
-    fetched.sample = wire::from_message(reply.failure(), asked.id);
-  } else {
-    try {
-      if (reply.way() >= variants.size())
-        throw Error(Code::kBadSample, "it was sent in a way that nobody asked for");
-      auto form = std::make_shared<Buffer>(std::move(received.form));
-      FormSource from{form->view(), form, job_.pool.get()};
-      from.most_bytes = wire::kMostReplyBytes;
-      from.checksum = Checksum::kXxh3;
-      const Part& part = asked.of->part;
-      Sample sample = read_form(from, asked.id - part.first, variants[reply.way()].cut);
-      part.renumber(sample);
-      fetched.sample = std::move(sample);
-    } catch (...) {
-      const Failure failure = caught(asked.id, "read");
+  bool damaged = false, servers_own = false;  // what is wrong with it, rather than the sample
+  try {
+    fetched.held_bytes = bytes;
+    fetched.sample = sample_in(asked, received, fetched.held_bytes);
+    servers_own = !fetched.sample->ok() && is_servers_own(fetched.sample->failure());
+  } catch (...) {
+    Failure failure = caught(asked.id, "read");
+    damaged = failure.code == Code::kBadSample;
+    if (damaged) {
+      failure.code = Code::kUnavailable;
+      failure.reason = server.address + " sends damaged samples: " + failure.reason;
+      ++asked.damaged;
       MutexLock lock(mutex_);
       ++report_.damaged;
-      if (failure.code == Code::kBadSample && ++asked.damaged < kMostDamaged) {
-        if (asked.at.empty()) asked.of->unsent.push_front(asked.token);
-        return;
-      }
-      Failure last = failure;
-      last.code = Code::kUnavailable;
-      last.reason = server.address + " sends damaged samples: " + failure.reason;
-      fetched.sample = last;
+    }
+    fetched.sample = std::move(failure);
+  }
+  if (damaged || servers_own) {
+    const bool or_again = damaged && asked.damaged < kMostDamaged;
+    if (ask_elsewhere(asked, server_number(server), or_again)) return;
+    if (options_.fallback) {
+      fetched.sample.reset();
+      MutexLock lock(mutex_);
+      ++report_.fallbacks;
     }
   }
   const Time now = Clock::now();
@@ -379,7 +345,7 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   forget(asked.token);
   steering_.learn(reply);
   MutexLock lock(mutex_);
-  if (fetched.sample->ok()) {
+  if (fetched.sample && fetched.sample->ok()) {
     FetchReport::Way& way = report_.ways[reply.way()];
     ++way.samples;
     way.bytes += bytes;
@@ -390,18 +356,49 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   report_.decision = steering_.decision();
   report_.times = steering_.times();
   report_.trouble.clear();
-  usual_bytes_ += (usual_bytes_ == 0 ? 1 : 0.05) * (static_cast<double>(bytes) - usual_bytes_);
+  usual_bytes_ +=
+      (usual_bytes_ == 0 ? 1 : 0.05) * (static_cast<double>(fetched.held_bytes) - usual_bytes_);
   due_.push_back({due, std::move(fetched)});
 }
 
-// Servers work side by side, those that are up: one may come late, or go.
-void FetchClient::count_threads(Server& server, std::int64_t threads) {
-  if (std::exchange(server.threads, threads) == threads) return;
-  std::int64_t all = 0;
-  for (const Server& one : servers_) all += one.threads;
-  steering_.set_storage_threads(static_cast<double>(all));
-  MutexLock lock(mutex_);
-  report_.storage_threads = all;
+// What a reply says, or the sample that it brings, which takes so much memory. Throws
+// Error(kBadSample) where it is not what was sent.
+Result<Sample> FetchClient::sample_in(const Asked& asked, wire::ReceivedReply& received,
+                                      std::size_t& held_bytes) {
+  const wire::pb::Reply& reply = received.reply;
+  if (reply.has_failure()) return wire::from_message(reply.failure(), asked.id);
+  const auto& variants = steering_.ways().variants;
+  if (reply.way() >= variants.size())
+    throw Error(Code::kBadSample, "it was sent in a way that nobody asked for");
+  auto form = std::make_shared<Buffer>(std::move(received.form));
+  FormSource from{form->view(), form, job_.pool.get()};
+  from.most_bytes = wire::kMostReplyBytes;
+  from.checksum = Checksum::kXxh3;
+  from.reserve = [&](std::size_t decoded) {
+    held_bytes += decoded;
+    const std::size_t limit = job_.pool->limit_bytes();
+    if (held_bytes > limit)
+      throw Error(Code::kInvalidArgument, "needs " + std::to_string(held_bytes) +
+                                              " bytes as it came, more than memory_limit " +
+                                              std::to_string(limit) + "; raise memory_limit");
+  };
+  const Part& part = asked.of->part;
+  Sample sample = read_form(from, asked.id - part.first, variants[reply.way()].cut);
+  part.renumber(sample);
+  return sample;
+}
+
+// What one server could not send, another may: each is asked once, and all again with `or_again`.
+// False: there is nobody else.
+bool FetchClient::ask_elsewhere(Asked& asked, std::size_t failed, bool or_again) {
+  asked.failed_at.insert(failed);
+  const bool others = std::ranges::any_of(asked.of->servers, [&](std::size_t number) {
+    return !asked.failed_at.contains(number) && !servers_[number].refused;
+  });
+  if (!others && !or_again) return false;
+  if (!others) asked.failed_at.clear();
+  if (asked.at.empty()) asked.of->unsent.push_front(asked.token);
+  return true;
 }
 
 void FetchClient::forget(std::uint64_t token) {
@@ -410,180 +407,6 @@ void FetchClient::forget(std::uint64_t token) {
   --holding.asked;
   std::erase(holding.unsent, token);
   asked_.erase(found);
-}
-
-void FetchClient::ended(Server& server) {
-  const grpc::Status status = server.call->status;
-  server.call.reset();
-  server.receive_at.reset();
-  count_threads(server, 0);
-  for (const std::uint64_t token : server.asked)
-    if (const auto found = asked_.find(token); found != asked_.end()) {
-      found->second.at.erase(server_number(server));
-      if (found->second.at.empty()) server.of->unsent.push_front(token);
-    }
-  const bool owed = !server.asked.empty();
-  server.asked.clear();
-  if (is_refusal(status)) server.refused = failure_of(server.address, status);
-  const bool by_us = status.error_code() == grpc::StatusCode::CANCELLED && !server.trouble.empty();
-  if (!by_us)
-    server.trouble = status.error_message().empty() ? "the stream ended" : status.error_message();
-  server.backoff_s = std::clamp(2 * server.backoff_s, kFirstBackoff, kMostBackoff);
-  server.retry_at = Clock::now() + duration(server.backoff_s);
-  MutexLock lock(mutex_);
-  if (owed) ++report_.retries;
-  report_.trouble = server.address + ": " + server.trouble;
-}
-
-// New ones go to whoever has least to do.
-void FetchClient::send(Holding& holding, Time now) {
-  std::deque<std::uint64_t>& unsent = holding.unsent;
-  while (!unsent.empty()) {
-    Server* least = nullptr;
-    std::size_t up = 0;
-    for (const std::size_t number : holding.servers) {
-      Server& server = servers_[number];
-      if (server.up()) ++up;
-      if (server.call && server.call->writable() &&
-          (least == nullptr || server.asked.size() < least->asked.size()))
-        least = &server;
-    }
-    if (least == nullptr) return;
-    // A fair part, so that no server gets all while others can take some.
-    const std::size_t most =
-        std::min<std::size_t>(wire::kMostWanted, (unsent.size() + up - 1) / up);
-    std::vector<Asked*> batch;
-    while (!unsent.empty() && batch.size() < most) {
-      batch.push_back(&asked_.at(unsent.front()));
-      unsent.pop_front();
-    }
-    send_to(*least, now, batch);
-  }
-}
-
-void FetchClient::send_to(Server& server, Time now, const std::vector<Asked*>& batch) {
-  // What is here or asked for lasts so long, at the pace of the job; some of that is for the way.
-  const double within_s = kAtServer * steering_.pace_s() * job_.in_flight;
-  wire::pb::FetchRequest request;
-  if (!std::exchange(server.begun, true)) *request.mutable_begin() = server.of->begin;
-  for (const double worth : steering_.worth()) request.add_worth(static_cast<float>(worth));
-  request.set_needed_worth(static_cast<float>(steering_.needed_worth()));
-  for (Asked* const asked : batch) {
-    wire::pb::Wanted* const wanted = request.add_wanted();
-    wanted->set_token(asked->token);
-    wanted->set_id(asked->id - server.of->part.first);
-    wanted->set_epoch(asked->epoch);
-    wanted->set_as_stored(asked->as_stored);
-    wanted->set_price(static_cast<float>(steering_.price()));
-    wanted->set_within_s(static_cast<float>(within_s));
-    asked->sent = now;
-    asked->at.insert(server_number(server));
-    if (server.asked.empty()) server.receiving_since = now;
-    server.asked.insert(asked->token);
-  }
-  server.call->write(wire::bytes_of(request));
-}
-
-// What takes much longer than usual is asked for at another server, too.
-void FetchClient::hedge(Time now) {
-  if (servers_.size() < 2 || usual_latency_s_ == 0) return;
-  const double late = std::max(kLeastHedge, kHedgeAfter * usual_latency_s_);
-  for (auto& [token, asked] : asked_) {
-    if (asked.hedged || asked.at.size() != 1 || seconds(now - asked.sent) < late) continue;
-    for (const std::size_t number : asked.of->servers) {
-      Server& server = servers_[number];
-      if (asked.at.contains(number) || !server.call || !server.call->writable()) continue;
-      {
-        MutexLock lock(mutex_);
-        std::int64_t samples = kHedgeBudget;
-        for (const FetchReport::Way& way : report_.ways) samples += way.samples;
-        if (report_.hedged >= samples / kHedgeBudget) return;
-        ++report_.hedged;
-      }
-      asked.hedged = true;
-      send_to(server, now, {&asked});
-      break;
-    }
-  }
-}
-
-double FetchClient::least_silence_s() const { return std::min(kSilence, options_.patience_s / 2); }
-
-void FetchClient::end_stalled(Time now) {
-  for (Server& server : servers_) {
-    if (!server.call || server.call->finishing() || server.asked.empty() || server.receive_at)
-      continue;
-    if (seconds(now - server.receiving_since) < server.silence_s) continue;
-    char text[48];
-    std::snprintf(text, sizeof text, "nothing came for %.1f s", server.silence_s);
-    server.trouble = text;
-    server.silence_s = std::min(2 * server.silence_s, options_.patience_s);
-    server.receiving_since = now;
-    server.call->cancel();
-  }
-}
-
-// Without servers: by the other path, soon; where there is none, not at all when patience is over.
-// Those that have refused are not waited for.
-void FetchClient::give_up(Holding& holding, Time now) {
-  if (holding.asked == 0) return;
-  // What has come and is held back by the link is no absence.
-  if (std::ranges::any_of(holding.servers, [this](std::size_t number) {
-        return servers_[number].receive_at.has_value();
-      }))
-    holding.last_progress = now;
-  const double waited = seconds(now - holding.last_progress);
-  const bool refused = std::ranges::all_of(
-      holding.servers, [this](std::size_t number) { return servers_[number].refused.has_value(); });
-  std::deque<std::uint64_t>& unsent = holding.unsent;
-  if (options_.fallback && (refused || holding.on_fallback || waited > kFallbackAfter)) {
-    {
-      MutexLock lock(mutex_);
-      report_.fallbacks += static_cast<std::int64_t>(unsent.size());
-    }
-    if (!unsent.empty()) absence_->begin();
-    while (!unsent.empty()) {
-      holding.on_fallback = true;
-      const std::uint64_t token = unsent.front();
-      forget(token);
-      due_.push_back({now, {token, std::nullopt, 0}});
-    }
-    return;
-  }
-  if (refused) {
-    fail(holding, *servers_[holding.servers.front()].refused);
-    return;
-  }
-  if (waited < options_.patience_s) return;
-  std::string why;
-  for (const std::size_t number : holding.servers) {
-    const Server& server = servers_[number];
-    why += (why.empty() ? "" : "; ") + server.address + ": " +
-           (server.trouble.empty() ? "no word from it" : server.trouble);
-  }
-  Failure failure;
-  failure.code = Code::kUnavailable;
-  failure.op = "read";
-  failure.reason = "no server of " + holding.part.url.text() + " has sent a sample for " +
-                   std::to_string(static_cast<int>(waited)) + " s (" + why +
-                   "); start it again, or name a second path (fallback)";
-  fail(holding, failure);
-}
-
-void FetchClient::fail(const Holding& holding, const Failure& failure) {
-  std::vector<std::uint64_t> tokens;
-  for (const auto& [token, asked] : asked_) {
-    if (asked.of != &holding) continue;
-    Failure one = failure;
-    one.sample = asked.id;
-    due_.push_back({Clock::now(), {token, std::move(one), 0}});
-    tokens.push_back(token);
-  }
-  for (const std::uint64_t token : tokens) forget(token);
-}
-
-void FetchClient::fail_all(const Failure& failure) {
-  for (const Holding& holding : holdings_) fail(holding, failure);
 }
 
 void FetchClient::hand_out_due(Time now) {

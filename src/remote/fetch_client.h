@@ -48,6 +48,13 @@ class FetchClient final : public Fetcher {
  private:
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
+  static double seconds(Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  }
+  static Clock::duration duration(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+  static constexpr double kLeastHedge = 0.1;  // seconds until a sample is asked for elsewhere, too
 
   struct Holding;
   struct Asked {
@@ -56,8 +63,9 @@ class FetchClient final : public Fetcher {
     std::uint32_t epoch = 0;
     bool as_stored = false;
     Time sent = {};
-    int damaged = 0;                // times that what came was not what was sent
-    std::set<std::size_t> at = {};  // servers that have been asked and have not answered
+    int damaged = 0;                       // times that what came was not what was sent
+    std::set<std::size_t> at = {};         // servers that have been asked and have not answered
+    std::set<std::size_t> failed_at = {};  // servers that could not send it, in this round of them
     bool hedged = false;
     Holding* of = nullptr;  // once it was taken up
   };
@@ -82,10 +90,13 @@ class FetchClient final : public Fetcher {
     std::optional<Time> receive_at;  // held back by the link until then
     double backoff_s = 0;
     double silence_s = 0;            // it may say nothing so long; longer where that did not do
+    bool doubted = false;            // it has said nothing for too long, and nothing since
     std::int64_t threads = 0;        // that run ops, as its answers say; 0: none has come
     std::string trouble;             // why there is no call, or the last one ended
     std::optional<Failure> refused;  // for good
     bool up() const { return call && !call->broken(); }
+    // One sample shows whether a server that fell silent has come to itself.
+    bool takes_more() const { return call && call->writable() && (!doubted || asked.empty()); }
   };
   struct Due {
     Time at;
@@ -105,16 +116,21 @@ class FetchClient final : public Fetcher {
   void receive(Server& server);
   void received(Server& server);
   void accept(Server& server, wire::ReceivedReply received, std::size_t bytes, Time due);
+  Result<Sample> sample_in(const Asked& asked, wire::ReceivedReply& received,
+                           std::size_t& held_bytes);
+  bool ask_elsewhere(Asked& asked, std::size_t failed, bool or_again);
   void forget(std::uint64_t token);
   void count_threads(Server& server, std::int64_t threads);
   void ended(Server& server);
   Holding& holding_of(SampleId id);
   void send(Holding& holding, Time now);
+  Server* best_for(const Asked& asked);
   void send_to(Server& server, Time now, const std::vector<Asked*>& batch);
   void hedge(Time now);
   double least_silence_s() const;
   void end_stalled(Time now);
   void give_up(Holding& holding, Time now);
+  void take_fallback(Holding& holding, Time now);
   void fail(const Holding& holding, const Failure& failure);
   void fail_all(const Failure& failure);
   void hand_out_due(Time now);

@@ -114,7 +114,9 @@ RemoteSource::RemoteSource(Url url, RemoteOptions options)
 bool RemoteSource::describe(const wire::pb::DescribeRequest& request) try {
   call(wire::kDescribe, request,
        options_.fallback ? std::min(kFallbackAfter, options_.patience_s) : options_.patience_s,
-       [&](const grpc::ByteBuffer& bytes) { return wire::parse(bytes, data_); });
+       [&](const grpc::ByteBuffer& bytes) {
+         return wire::parse(bytes, data_) ? Answered::kSound : Answered::kDamaged;
+       });
   return true;
 } catch (const Error& error) {
   if (!options_.fallback || !is_gone(error.code())) throw;
@@ -136,26 +138,39 @@ double RemoteSource::one_try_s() const {
   return std::min(kOneTry, options_.patience_s / static_cast<double>(servers_.size()));
 }
 
-void RemoteSource::call(const char* method, const google::protobuf::MessageLite& request,
+bool RemoteSource::call(const char* method, const google::protobuf::MessageLite& request,
                         double patience_s,
-                        const std::function<bool(const grpc::ByteBuffer& answer)>& is_sound) const {
+                        const std::function<Answered(const grpc::ByteBuffer& answer)>& look) const {
   const auto start = Clock::now();
   const grpc::ByteBuffer bytes = wire::bytes_of(request);
-  for (;;) {
+  bool failed = false;
+  double one_try_s = std::min(this->one_try_s(), patience_s);
+  for (;; one_try_s = std::min(2 * one_try_s, patience_s)) {  // what is large takes its time
     Failure last;
     std::optional<Failure> refused;
+    bool may_come = false;  // a server that says nothing, or what is damaged
     for (const Server& server : servers_) {
       grpc::ByteBuffer response;
-      grpc::Status status = call_once(server.channel, options_, method, bytes,
-                                      std::min(one_try_s(), patience_s), response);
-      if (status.ok() && is_sound(response)) return;
-      if (status.ok()) status = {grpc::StatusCode::UNAVAILABLE, wire::kDamaged};
+      grpc::Status status = call_once(server.channel, options_, method, bytes, one_try_s, response);
+      if (status.ok()) {
+        const Answered answered = look(response);
+        if (answered == Answered::kSound) return true;
+        failed = failed || answered == Answered::kFailed;
+        if (answered == Answered::kFailed) continue;
+        status = {grpc::StatusCode::UNAVAILABLE, wire::kDamaged};
+      }
       last = failure_of(server.address, status);
-      if (is_refusal(status) && !refused) refused = last;
+      if (is_refusal(status)) {
+        if (!refused) refused = last;
+      } else {
+        may_come = true;
+      }
     }
+    if (failed && !may_come) return false;
     if (refused) throw Error(*refused);
     const double waited = std::chrono::duration<double>(Clock::now() - start).count();
     if (waited + 0.05 > patience_s) {
+      if (failed) return false;
       last.reason = "no server of " + url_.text() + " answers (" + last.reason +
                     "); is 'cutwater serve' running there?";
       throw Error(last);
@@ -167,15 +182,18 @@ void RemoteSource::call(const char* method, const google::protobuf::MessageLite&
 template <class Answer>
 Answer RemoteSource::call(const char* method, const google::protobuf::MessageLite& request) const {
   Answer answer;
-  call(method, request, options_.patience_s,
-       [&](const grpc::ByteBuffer& bytes) { return wire::parse(bytes, answer); });
+  call(method, request, options_.patience_s, [&](const grpc::ByteBuffer& bytes) {
+    return wire::parse(bytes, answer) ? Answered::kSound : Answered::kDamaged;
+  });
   return answer;
 }
 
 Result<Sample> RemoteSource::read(SampleId id, const ReadContext& into) const try {
   if (!options_.fallback) return read_remote(id, into, options_.patience_s);
   if (absence_->lasts()) return options_.fallback->read(id, into);
-  return read_remote(id, into, std::min(kFallbackAfter, options_.patience_s));
+  Result<Sample> sample = read_remote(id, into, std::min(kFallbackAfter, options_.patience_s));
+  if (!sample && is_servers_own(sample.failure())) return options_.fallback->read(id, into);
+  return sample;
 } catch (...) {
   Failure failure = caught(id, "read");
   if (!options_.fallback || !is_gone_or_refuses(failure.code)) return failure;
@@ -194,11 +212,11 @@ Result<Sample> RemoteSource::read_remote(SampleId id, const ReadContext& into,
   call(wire::kRead, request, patience_s, [&](const grpc::ByteBuffer& response) {
     std::optional<wire::ReceivedReply> received =
         wire::parse_reply(response, [&](std::size_t size) { return into.allocate(size); });
-    if (!received) return false;
+    if (!received) return Answered::kDamaged;
     if (options_.link) options_.link->wait_until(options_.link->book(response.Length()));
     if (received->reply.has_failure()) {
       sample = wire::from_message(received->reply.failure(), id);
-      return true;
+      return is_servers_own(sample->failure()) ? Answered::kFailed : Answered::kSound;
     }
     auto form = std::make_shared<Buffer>(std::move(received->form));
     FormSource from{form->view(), form, &into.pool};
@@ -208,9 +226,9 @@ Result<Sample> RemoteSource::read_remote(SampleId id, const ReadContext& into,
       sample = read_form(from, id, data_.cut());
     } catch (const Error& error) {
       if (error.code() != Code::kBadSample) throw;
-      return false;  // it was good where it was sent
+      return Answered::kDamaged;  // it was good where it was sent
     }
-    return true;
+    return Answered::kSound;
   });
   return std::move(*sample);
 }

@@ -49,9 +49,12 @@ class RemoteSource final : public Source {
   using Clock = std::chrono::steady_clock;
 
   bool describe(const wire::pb::DescribeRequest& request);
-  // The answer of the first server that has a sound one. Throws Error.
-  void call(const char* method, const google::protobuf::MessageLite& request, double patience_s,
-            const std::function<bool(const grpc::ByteBuffer& answer)>& is_sound) const;
+  // What an answer is worth: kFailed, it says what is wrong at that server.
+  enum class Answered : std::uint8_t { kSound, kFailed, kDamaged };
+  // Asks until a server has a sound answer. False: there is none, and all that answered have
+  // failed. Throws Error where none answers.
+  bool call(const char* method, const google::protobuf::MessageLite& request, double patience_s,
+            const std::function<Answered(const grpc::ByteBuffer& answer)>& look) const;
   template <class Answer>
   Answer call(const char* method, const google::protobuf::MessageLite& request) const;
   // What a server says of the sample; throws Error where none has anything to say of it.

@@ -70,6 +70,19 @@ TEST_F(RemoteStream, IsTheSameByEveryPolicyAndNumberOfServers) {
   }
 }
 
+TEST_F(RemoteStream, IsTheSameWhateverFilesAreCalled) {
+  const TestFolder folder;
+  for (const char* const name : {"no \xff UTF-8", "two\nlines", "#?%00+,"})
+    test::photo_folder(folder, std::string("class ") + name, 4);
+  const std::shared_ptr<const Source> odd = open_folder(folder.path());
+  const RunningServer server(odd);
+  for (const char* const policy : kPolicies) {
+    Loader loader(photos_of(open_remote(server.url())), by_policy(policy));
+    EXPECT_EQ(epochs(loader, 1), local(photos_of(odd), 1)) << policy;
+    EXPECT_EQ(loader.stats().fetch->retries, 0) << policy;
+  }
+}
+
 TEST_F(RemoteStream, HasAllSamplesOnceInReadyOrder) {
   What what = photos_of(source_);
   const test::Samples expected = samples_of(local(what));

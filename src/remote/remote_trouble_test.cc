@@ -230,6 +230,57 @@ TEST_F(RemoteTrouble, AStalledServerIsGoneWhenPatienceIsOver) {
   EXPECT_THAT([&] { loader.next(); }, ThrowsMessage<Error>(HasSubstr(server.address())));
 }
 
+// What one server cannot read, another can, or the fallback: nothing is skipped for it.
+TEST_F(RemoteTrouble, WhatFailsAtOneServerIsTakenElsewhere) {
+  const auto broken = std::make_shared<FaultySource>(photos_, every_id(), true);
+  const RunningServer bad(broken), good(source_);
+  RemoteOptions by_another_path;
+  by_another_path.fallback = photos_;
+  const auto pool = BufferPool::create(0);
+  for (const auto& there : {open_remote("grpc://" + bad.address() + "," + good.address() + "/data"),
+                            open_remote(bad.url(), by_another_path)}) {
+    for (const char* const policy : {"none", "all-off", "sophon"}) {
+      What what = photos_of(there);
+      what.bad_samples.policy = OnError::kSkip;
+      what.bad_samples.max_share = 1;
+      Loader loader(what, by_policy(policy));
+      EXPECT_EQ(epochs(loader, 2), [&] {
+        Loader files(photos_of(source_), test::with_threads(2));
+        return epochs(files, 2);
+      }()) << policy;
+    }
+    EXPECT_EQ(image_of(*there, 0), image_of(*photos_, 0));
+  }
+  const auto alone = open_remote(bad.url());
+  EXPECT_THAT(alone->read(0, *pool).failure(), FailsWith(Code::kBadSample, "is broken"));
+  Loader loader(photos_of(alone), by_policy("none"));
+  EXPECT_THAT(failure_of([&] { epochs(loader, 1); }), FailsWith(Code::kBadSample, "is broken"));
+  EXPECT_EQ(loader.stats().fetch->damaged, 0);
+}
+
+// It answers pings, so that its stream is there: each time one sample is lost on it, not a window
+// of them.
+TEST_F(RemoteTrouble, AServerThatHangsKeepsNothingFromTheOtherPath) {
+  constexpr int kEpochs = 4;
+  const auto held = std::make_shared<FaultySource>(photos_);
+  const RunningServer server(held);
+  RemoteOptions options;
+  options.patience_s = 2;
+  options.fallback = photos_;
+  Loader loader(photos_of(open_remote(server.url(), options)), by_policy("none"));
+  {
+    const FaultySource::Hold hold(*held, every_id());
+    Loader files(photos_of(source_), test::with_threads(2));
+    EXPECT_EQ(epochs(loader, kEpochs), epochs(files, kEpochs));
+    const FetchReport report = *loader.stats().fetch;
+    EXPECT_GE(report.fallbacks, kEpochs * kSamples);
+    EXPECT_LT(report.retries, 8) << "of the stalls of whole windows, there would be twice as many";
+  }
+  EXPECT_TRUE(test::epochs_until(loader, [&] {
+    return test::samples_in(*loader.stats().fetch) > 0;
+  })) << "it is asked again when it has come to itself";
+}
+
 TEST_F(RemoteTrouble, ClosingDoesNotWaitForServers) {
   const RunningServer server(source_);
   Loader closed(photos_of(open_remote(server.url())), by_policy("none"));

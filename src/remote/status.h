@@ -10,6 +10,18 @@
 
 namespace cutwater::remote {
 
+// Whether it is the server that a failure which it sent is of, rather than the sample.
+inline bool is_servers_own(const Failure& failure) {
+  switch (failure.code) {
+    case Code::kIo:
+    case Code::kUnavailable:
+    case Code::kTimeout:
+    case Code::kCancelled:
+    case Code::kInternal: return true;
+    default: return failure.storage_failed;
+  }
+}
+
 // Whether asking again would give the same answer.
 inline bool is_refusal(const grpc::Status& status) {
   switch (status.error_code()) {

@@ -49,9 +49,10 @@ void Executor::reap_fetched() {
     for (Fetched& fetched : all) {
       auto task = in_flight_.extract(fetched.token);
       const std::size_t asked_for = task.mapped().hold.read_bytes();
-      if (fetched.bytes > asked_for) {
-        gate_.force_read(fetched.bytes - asked_for);
-        task.mapped().hold.has_read(fetched.bytes - asked_for);
+      const std::size_t held = std::max(fetched.bytes, fetched.held_bytes);
+      if (held > asked_for) {
+        gate_.force_read(held - asked_for);
+        task.mapped().hold.has_read(held - asked_for);
       }
       task.mapped().fetched = std::move(fetched);
       arrived_.push_back(std::move(task.mapped()));

@@ -51,8 +51,10 @@ class MemorySource : public Source {
 // A source whose reads a test controls. Counts them from their start.
 class FaultySource : public Source {
  public:
-  explicit FaultySource(std::shared_ptr<const Source> inner, std::set<SampleId> bad = {})
-      : inner_(std::move(inner)), bad_(std::move(bad)) {}
+  // `storage_failed`: of bad samples, they may be sound.
+  explicit FaultySource(std::shared_ptr<const Source> inner, std::set<SampleId> bad = {},
+                        bool storage_failed = false)
+      : inner_(std::move(inner)), bad_(std::move(bad)), storage_failed_(storage_failed) {}
 
   std::int64_t size() const override { return inner_->size(); }
   std::string path(SampleId id) const override { return inner_->path(id); }
@@ -68,7 +70,8 @@ class FaultySource : public Source {
       changed_.notify_all();
       changed_.wait(lock, [&] { return !held_.contains(id); });
     }
-    if (bad_.contains(id)) return Failure{Code::kBadSample, "is broken", id, path(id), "read"};
+    if (bad_.contains(id))
+      return Failure{Code::kBadSample, "is broken", id, path(id), "read", storage_failed_};
     return inner_->read(id, into);
   }
 
@@ -106,6 +109,7 @@ class FaultySource : public Source {
  private:
   const std::shared_ptr<const Source> inner_;
   const std::set<SampleId> bad_;
+  const bool storage_failed_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   mutable std::vector<SampleId> reads_;

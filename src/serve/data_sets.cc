@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <thread>
 #include <utility>
 
 #include "core/machine.h"
@@ -44,11 +45,71 @@ std::vector<Way> ways_of(const pb::Begin& begin, const Pipeline& pipeline, Cut f
 
 }  // namespace
 
-DataSets::DataSets(std::vector<ServedData> data, const OpTable& ops, int makers)
+// Of a data set, as it was seen last. A thread looks, so that nobody has to wait for slow storage
+// to the end. Any thread.
+class DataSets::Stamp {
+ public:
+  Stamp(std::shared_ptr<const Source> source, const StampLooks& looks)
+      : source_(std::move(source)), looks_(looks) {
+    look();
+  }
+  ~Stamp() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Stamp(const Stamp&) = delete;
+  Stamp& operator=(const Stamp&) = delete;
+
+  std::string now() {
+    using Clock = std::chrono::steady_clock;
+    const std::chrono::duration<double> most_wait(looks_.most_wait_s);
+    const Clock::time_point until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(most_wait);
+    MutexLock lock(mutex_);
+    if (!looking_ && looks_.now() >= due_s_) {
+      if (thread_.joinable()) thread_.join();  // it has nothing left to do
+      thread_ = std::thread([this] { look_again(); });
+      looking_ = true;
+    }
+    while (looking_ && Clock::now() < until) looked_.wait_for(mutex_, until - Clock::now());
+    return stamp_;
+  }
+
+ private:
+  void look() {
+    const double begun = looks_.now();
+    std::string stamp = source_->stamp();
+    const double ended = looks_.now();
+    MutexLock lock(mutex_);
+    stamp_ = std::move(stamp);
+    due_s_ = ended + std::max(looks_.least_s, looks_.rest * (ended - begun));
+  }
+
+  void look_again() {
+    try {
+      look();
+    } catch (...) {  // out of memory: the last one stands until somebody asks again
+    }
+    MutexLock lock(mutex_);
+    looking_ = false;
+    looked_.notify_all();
+  }
+
+  const std::shared_ptr<const Source> source_;
+  const StampLooks looks_;
+  Mutex mutex_;
+  Condition looked_;
+  std::string stamp_ CUTWATER_GUARDED_BY(mutex_);
+  double due_s_ CUTWATER_GUARDED_BY(mutex_) = 0;
+  bool looking_ CUTWATER_GUARDED_BY(mutex_) = false;
+  std::thread thread_ CUTWATER_GUARDED_BY(mutex_);  // of the last look
+};
+
+DataSets::DataSets(std::vector<ServedData> data, const OpTable& ops, int makers,
+                   const StampLooks& looks)
     : ops_(ops), threads_(std::min(makers, usable_cores())) {
   for (ServedData& one : data) {
-    Set set{std::move(one), {}, nullptr, nullptr};
-    set.stamp = set.data.source->stamp();
+    Set set{std::move(one), nullptr, nullptr, nullptr};
+    set.stamp = std::make_shared<Stamp>(set.data.source, looks);
     const Pipeline nothing(ops);
     auto plain = std::make_shared<Stream>(Stream{set.data.source, nothing});
     plain->book = std::make_shared<WayBook>(nothing, std::vector<Way>(1));
@@ -76,7 +137,7 @@ pb::DataSet DataSets::describe(const pb::DescribeRequest& request) const {
   about.set_has_labels(source.has_labels());
   for (const std::string& name : source.classes()) about.add_classes(name);
   about.set_identity(source.identity());
-  about.set_stamp(set.stamp);
+  about.set_stamp(set.stamp->now());
   about.set_cut(source.cut());
   about.set_fingerprint(source.fingerprint());
   about.set_pipeline(source.pipeline());
@@ -145,11 +206,12 @@ std::shared_ptr<const Stream> DataSets::stream(const pb::Begin& begin) {
     refuse(Code::kInvalidArgument,
            "a part of a data set cannot begin at sample " + std::to_string(begin.first()));
   stream->first = begin.first();
-  stream->data = data_number(source->identity() + set.stamp);
   std::vector<Way> ways = ways_of(begin, pipeline, source->cut());
   if (begin.always() && ways.size() < 2)
     refuse(Code::kInvalidArgument,
            "there is no way besides 'as stored' that could be taken always");
+  // What was kept of files that have been replaced since is not found any more.
+  stream->data = data_number(source->identity() + set.stamp->now());
 
   std::string key = set.data.name + '\0' + begin.fingerprint();
   for (const Way& way : ways)

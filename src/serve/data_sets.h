@@ -2,6 +2,8 @@
 // The data sets that a server has, by name, and the streams that trainers make of them.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,11 +20,25 @@ struct ServedData {
   std::shared_ptr<const Source> source;
 };
 
+// When the stamp of a data set is looked at again, for files may be replaced while it is served:
+// where a trainer asks for it, but that can take a system call for each file.
+struct StampLooks {
+  double least_s = 1;      // from one look to the next…
+  double rest = 20;        // …and so many times what the last one took
+  double most_wait_s = 5;  // of who asks; then it is the last stamp that was seen
+  // In seconds.
+  std::function<double()> now = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+};
+
 // All throw Error that says in words why it refuses. Any thread.
 class DataSets {
  public:
   // REQUIRES: `ops` lives for ever.
-  DataSets(std::vector<ServedData> data, const OpTable& ops, int makers);
+  DataSets(std::vector<ServedData> data, const OpTable& ops, int makers,
+           const StampLooks& looks = {});
 
   wire::pb::DataSet describe(const wire::pb::DescribeRequest& request) const;
   wire::pb::Listing list(const wire::pb::ListRequest& request) const;
@@ -35,9 +51,10 @@ class DataSets {
   static void check_id(const Stream& stream, std::int64_t id);
 
  private:
+  class Stamp;
   struct Set {
     ServedData data;
-    std::string stamp;
+    std::shared_ptr<Stamp> stamp;
     std::shared_ptr<const Stream> plain;
     std::shared_ptr<HintBook> hints;
   };

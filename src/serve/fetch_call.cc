@@ -68,7 +68,6 @@ void FetchCall::OnReadDone(bool ok) {
   }
   MutexLock lock(mutex_);
   reading_ = false;
-  since_ = Clock::now();
   if (!ok) no_more_orders_ = true;
   if (refused)
     end(std::move(*refused));
@@ -132,14 +131,14 @@ void FetchCall::learn_wire(std::size_t bytes) {
 // All that waits, as far as one message takes it.
 void FetchCall::write_next() {
   if (writing_ || status_ || out_.empty()) return;
-  since_ = write_began_ = Clock::now();
+  write_began_ = Clock::now();
   const double send_s = service_.shop_.send_seconds_per_byte();
   wire::ReplyGroup group;
   for (; !out_.empty(); out_.pop_front()) {
     Waiting& next = out_.front();
     const std::size_t bytes = next.answer.form ? next.answer.form.value().size() : 0;
     if (!group.empty() && group.bytes() + bytes > most_in_message_) break;
-    const std::chrono::duration<double> queued = since_ - next.since;
+    const std::chrono::duration<double> queued = write_began_ - next.since;
     pb::Reply reply = message_of(next.answer, queued.count(), service_.data_.threads(), send_s);
     group.add(reply, next.answer.form ? std::move(next.answer.form).value() : SharedBytes());
     writing_bytes_ += bytes;
@@ -158,7 +157,6 @@ void FetchCall::OnWriteDone(bool ok) {
     writing_ = false;
     answers = std::exchange(writing_answers_, 0);
     bytes = std::exchange(writing_bytes_, 0);
-    since_ = Clock::now();
     learn_wire(bytes);
     response_.Clear();
     ordered_ -= answers;
@@ -202,11 +200,14 @@ void FetchCall::drain() {
 }
 
 void FetchCall::end_if_idle(Clock::time_point now) {
+  const auto is_over = [now](Clock::time_point since, double seconds) {
+    return std::chrono::duration<double>(now - since).count() > seconds;
+  };
   MutexLock lock(mutex_);
-  const double idle = std::chrono::duration<double>(now - since_).count();
-  const bool late = !begun_ && idle > service_.options_.begin_within_s;
-  const bool stuck = writing_ && idle > service_.options_.taken_within_s;
-  if (status_ || (!late && !stuck)) return;
+  const bool late = !begun_ && is_over(entered_, service_.options_.begin_within_s);
+  // Whatever else it says, and though the call is to end already: what is being written keeps it.
+  const bool stuck = writing_ && is_over(write_began_, service_.options_.taken_within_s);
+  if (!stuck && (status_ || !late)) return;
   end(grpc::Status(
       grpc::StatusCode::DEADLINE_EXCEEDED,
       late ? "a call must begin with its stream of samples" : "no answer was taken for too long"));

@@ -48,6 +48,7 @@ class FetchCall final : public Call {
   grpc::GenericCallbackServerContext& context_;
   grpc::ByteBuffer request_, response_;
   std::shared_ptr<const Stream> stream_;  // of the reading side alone
+  const Clock::time_point entered_ = Clock::now();
 
   Mutex mutex_;
   std::deque<Waiting> out_ CUTWATER_GUARDED_BY(mutex_);
@@ -63,8 +64,7 @@ class FetchCall final : public Call {
   bool no_more_orders_ CUTWATER_GUARDED_BY(mutex_) = false;
   bool draining_ CUTWATER_GUARDED_BY(mutex_) = false;
   bool finished_ CUTWATER_GUARDED_BY(mutex_) = false;
-  std::optional<grpc::Status> status_ CUTWATER_GUARDED_BY(mutex_);      // set: it ends
-  Clock::time_point since_ CUTWATER_GUARDED_BY(mutex_) = Clock::now();  // of the last sign of life
+  std::optional<grpc::Status> status_ CUTWATER_GUARDED_BY(mutex_);  // set: it ends
   Workshop::Client client_;  // last: nothing is delivered before all else is there
 };
 

@@ -2,6 +2,7 @@
 // What a trainer orders of a near-storage server, and what it gets.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +40,7 @@ struct Order {
   bool as_stored = false;
   double within_s = 0;  // that it may wait for a maker; 0: as long as the workshop thinks
   Worth worth = nullptr;
+  std::shared_ptr<const std::atomic<bool>> given_up = nullptr;  // whoever ordered it has left
 };
 
 // Whether an answer was made of what the server's cache had. A miss: it could have been.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/caught.h"
 #include "core/thread_clock.h"
@@ -23,6 +25,33 @@ constexpr double kFindSeconds = 5e-6, kCopySecondsPerByte = 2e-10;
 
 CacheKey key_of(const Draft& draft, std::uint64_t form) {
   return {draft.order.stream->data, form, draft.order.id, 0};
+}
+
+// Whether it can be what was told of it before it was made.
+bool fits(TensorSpec made, const TensorSpec& told) {
+  if (made.shape.rank() != told.shape.rank()) return false;
+  for (std::size_t axis = 0; axis < told.shape.rank(); ++axis)
+    if (told.shape[axis] == kUnknown) made.shape[axis] = kUnknown;
+  return made == told;
+}
+
+// Whether a sample at a stable cut has the tensors that the pipeline makes of this stored one, as
+// its header tells. Throws Error where that is bad.
+bool fits(const Sample& made, const Sample& stored, const Pipeline& pipeline) {
+  using Told = std::pair<std::string_view, TensorView>;
+  std::vector<Told> told;
+  for (const Field& field : stored.fields) told.emplace_back(field.name, field.tensor.view());
+  for (Cut cut = stored.cut; cut < made.cut; ++cut) {
+    const Op& op = pipeline.steps()[static_cast<std::size_t>(cut)].op;
+    const OpDef& def = op.def();
+    const auto field = std::ranges::find(told, def.field, &Told::first);
+    if (field == told.end()) return false;
+    field->second = TensorView(def.out_spec(op.raw(), field->second, DrawnValues{}), nullptr);
+  }
+  return made.fields.size() == told.size() && std::ranges::all_of(told, [&](const Told& field) {
+           const Tensor* const tensor = made.find(field.first);
+           return tensor != nullptr && fits(tensor->spec(), field.second.spec());
+         });
 }
 
 }  // namespace
@@ -114,19 +143,19 @@ Answer SampleMaker::finish(const Draft& draft) const {
       if (form) {
         answer.cache = CacheUse::kHit;
       } else {
-        const CacheValue kept = kept_before(draft, way);
         Facts facts = facts_now(draft);
-        facts.kept = bool{kept};
         const double begun = thread_seconds();
+        std::optional<Sample> kept = kept_before(draft, way);
+        facts.kept = kept.has_value();
         double at_cut = begun;
-        form = make(draft, way, kept, at_cut);
+        form = make(draft, way, std::move(kept), at_cut);
         const double spent = thread_seconds() - begun;
         if (form) {
           stream.book->learn(draft.way, facts, {static_cast<double>(form->size()), spent},
                              at_cut - begun);
           cache(draft, *form, spent);
         }
-        if (kept && form)
+        if (facts.kept && form)
           answer.cache = CacheUse::kHit;
         else if (options_.cache && stream.book->form(draft.way))
           answer.cache = CacheUse::kMiss;
@@ -159,7 +188,7 @@ SampleMaker::Form SampleMaker::write(std::shared_ptr<const Sample> sample,
 // From what was kept of it, or else from what is stored; `at_cut`: when it stood at its cut, in the
 // thread's seconds. Nothing: the sample is not to be had in this way.
 std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way& way,
-                                                   const CacheValue& kept, double& at_cut) const
+                                                   std::optional<Sample> kept, double& at_cut) const
     try {
   const Stream& stream = *draft.order.stream;
   RunContext how;
@@ -169,8 +198,8 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
     if (bytes > options_.sample_bytes)
       throw Error(Code::kBadSample, "takes more memory than a server gives it");
   };
+  how.given_up = [&draft] { return draft.order.given_up && draft.order.given_up->load(); };
   std::shared_ptr<const void> lender = draft.stored;
-  if (kept) lender = kept.hold();
   // What ops left alone is still the lender's, which is then held until it is sent.
   const auto shared = [&lender](Sample made) -> std::shared_ptr<const Sample> {
     const auto bytes = [](const Field& field) { return field.tensor.spec().bytes(); };
@@ -186,10 +215,8 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
     if (!excerpt) return std::nullopt;
     return write(shared(*std::move(excerpt)), way.codec);
   }
-  Sample start = kept ? read_form({kept.bytes(), nullptr, pool_.get(), how.reserve,
-                                   options_.sample_bytes, Checksum::kXxh3},
-                                  draft.order.id, stream.pipeline.frontier())
-                      : lent(*draft.stored);
+  Sample start = kept ? *std::move(kept) : lent(*draft.stored);
+  if (start.holds) lender = std::exchange(start.holds, nullptr);
   const Cut from = start.cut;
   Result<Sample> made = stream.pipeline.run(std::move(start), from, way.cut, draft.draws, how);
   if (!made) return std::nullopt;
@@ -199,20 +226,42 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
   return std::nullopt;
 }
 
-// A form that a way at a fresh cut can be made from; nothing: only the stored sample.
-CacheValue SampleMaker::kept_before(const Draft& draft, const Way& way) const {
-  const WayBook& book = *draft.order.stream->book;
-  const auto& form = book.frontier_form();
-  if (!form || !book.is_fresh(way) || !can_look()) return {};
+// What a way at a fresh cut can be made from; nothing: only the stored sample.
+std::optional<Sample> SampleMaker::kept_before(const Draft& draft, const Way& way) const {
+  const Stream& stream = *draft.order.stream;
+  const auto& form = stream.book->frontier_form();
+  if (!form || !stream.book->is_fresh(way) || !can_look()) return std::nullopt;
   const CacheKey key = key_of(draft, *form);
-  return options_.cache->has(key) ? options_.cache->get(key) : CacheValue();
+  if (!options_.cache->has(key)) return std::nullopt;
+  return read_kept(draft, key, options_.cache->get(key), stream.pipeline.frontier());
+}
+
+// A form that the cache has, as what it is of. A file may have been replaced since it was kept, and
+// the draws follow the header of the one that is there now: a form that cannot be made of this one
+// is dropped, as if nothing had been kept.
+std::optional<Sample> SampleMaker::read_kept(const Draft& draft, const CacheKey& key,
+                                             const CacheValue& value, Cut cut) const {
+  if (!value) return std::nullopt;
+  try {
+    Sample kept = read_form(
+        {value.bytes(), value.hold(), pool_.get(), {}, options_.sample_bytes, Checksum::kXxh3},
+        draft.order.id, cut);
+    if (fits(kept, *draft.stored, draft.order.stream->pipeline)) return kept;
+  } catch (const Error&) {  // damaged
+  }
+  options_.cache->drop(key);
+  return std::nullopt;
 }
 
 std::optional<SampleMaker::Form> SampleMaker::cached(const Draft& draft) const {
   const auto& form = draft.order.stream->book->form(draft.way);
   if (!options_.cache || !form) return std::nullopt;
-  const CacheValue value = options_.cache->get(key_of(draft, *form));
+  const CacheKey key = key_of(draft, *form);
+  const CacheValue value = options_.cache->get(key);
   if (!value) return std::nullopt;
+  // In a codec it goes unread: whoever gets it draws by its own dimensions.
+  const Way& way = draft.order.stream->book->ways()[draft.way];
+  if (way.codec.is_none() && !read_kept(draft, key, value, way.cut)) return std::nullopt;
   auto copy = std::make_shared<Buffer>(pool_->allocate(value.bytes().size()));
   std::memcpy(copy->data(), value.bytes().data(), value.bytes().size());
   return Form{{copy->view()}, copy};
@@ -230,13 +279,13 @@ double SampleMaker::try_another(const Draft& draft, bool others_wait) const try 
   WayBook& book = *draft.order.stream->book;
   const Way& way = book.ways()[*draft.on_trial];
   if (way.excerpt && draft.facts.excerpt_share >= 1) return 0;
-  const CacheValue kept = kept_before(draft, way);
   Facts facts = facts_now(draft);
-  facts.kept = bool{kept};
   if (others_wait && !book.is_guessed(*draft.on_trial, facts)) return 0;
   const double begun = thread_seconds();
+  std::optional<Sample> kept = kept_before(draft, way);
+  facts.kept = kept.has_value();
   double at_cut = begun;
-  const std::optional<Form> form = make(draft, way, kept, at_cut);
+  const std::optional<Form> form = make(draft, way, std::move(kept), at_cut);
   const double spent = thread_seconds() - begun;
   // What cannot be had of this sample may be of others; that it weighs as much as stored is no
   // great lie.

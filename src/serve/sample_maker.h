@@ -71,9 +71,11 @@ class SampleMaker {
   Facts facts_now(const Draft& draft) const;
   void offer_kept(Draft& draft) const;
   Form write(std::shared_ptr<const Sample> sample, const Codec& codec) const;
-  std::optional<Form> make(const Draft& draft, const Way& way, const CacheValue& kept,
+  std::optional<Form> make(const Draft& draft, const Way& way, std::optional<Sample> kept,
                            double& at_cut) const;
-  CacheValue kept_before(const Draft& draft, const Way& way) const;
+  std::optional<Sample> kept_before(const Draft& draft, const Way& way) const;
+  std::optional<Sample> read_kept(const Draft& draft, const CacheKey& key, const CacheValue& value,
+                                  Cut cut) const;
   std::optional<Form> cached(const Draft& draft) const;
   void cache(const Draft& draft, const Form& form, double seconds) const;
   bool can_look() const { return options_.cache && options_.cache->can_be_searched(); }

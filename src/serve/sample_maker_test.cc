@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <random>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "serve/test_server.h"
 
 namespace cutwater::serve {
@@ -35,6 +41,13 @@ class SampleMakerTest : public testing::Test {
     std::vector<std::uint8_t> bytes(answer.form.value().size());
     answer.form.value().copy_to(bytes);
     return bytes;
+  }
+
+  // Another file under the same name.
+  void replace(SampleId id, const image::Picture& picture, std::mt19937& random) const {
+    const std::vector<std::uint8_t> file = image::encode(picture, random);
+    std::ofstream(source_->path(id), std::ios::binary)
+        << std::string_view(reinterpret_cast<const char*>(file.data()), file.size());
   }
 
   const TestFolder folder_;
@@ -98,6 +111,47 @@ TEST_F(SampleMakerTest, AFreshCutIsMadeFromWhatIsKeptAtTheFrontier) {
       }
     }
   }
+}
+
+// A file may be replaced while a stream of it goes on: its draws are then those of the new one, and
+// their boxes would lie outside of what was kept of the old one.
+TEST_F(SampleMakerTest, WhatIsKeptOfAFileOfAnotherSizeIsAsIfItWereNot) {
+  const Pipeline pipeline = stream({})->pipeline;
+  const auto decoded = stream({pipeline.frontier(), {}, false});
+  const auto fresh = stream({pipeline.last_cut(), {}, false});
+  std::mt19937 random(7);
+  constexpr SampleId kMadeFrom = 0, kSentAsKept = 1;
+  for (const auto& [width, height] : {std::pair(300, 280), {20, 16}, {16, 20}}) {
+    for (const SampleId id : {kMadeFrom, kSentAsKept}) {
+      (void)answer(keeps_, decoded, id);
+      EXPECT_EQ(answer(keeps_, decoded, id).cache, CacheUse::kHit);
+      replace(id, {.width = width, .height = height, .layout = image::kLayouts[3]}, random);
+    }
+    for (const std::uint32_t epoch : {0, 1, 2, 3}) {
+      Answer made = answer(keeps_, fresh, kMadeFrom, epoch);
+      EXPECT_EQ(made.cache, CacheUse::kNone) << width << "x" << height;
+      EXPECT_EQ(bytes_of(std::move(made), kMadeFrom), sent(fresh, kMadeFrom, epoch))
+          << width << "x" << height << ", epoch " << epoch;
+    }
+    Answer made = answer(keeps_, decoded, kSentAsKept);
+    EXPECT_EQ(made.cache, CacheUse::kMiss) << width << "x" << height;
+    EXPECT_EQ(bytes_of(std::move(made), kSentAsKept), sent(decoded, kSentAsKept, 0));
+    EXPECT_EQ(answer(keeps_, decoded, kSentAsKept).cache, CacheUse::kHit) << "of the new one";
+  }
+}
+
+// What is on trial is no answer, but it reads as much.
+TEST_F(SampleMakerTest, NothingIsTriedFromWhatIsKeptOfAFileOfAnotherSize) {
+  const auto fresh = stream({stream({})->pipeline.last_cut(), {}, false});
+  const auto decoded = stream({fresh->pipeline.frontier(), {}, false});
+  (void)answer(keeps_, decoded, 0);
+  std::mt19937 random(7);
+  replace(0, {.width = 300, .height = 280, .layout = image::kLayouts[3]}, random);
+  fresh->always = false;
+  const Draft draft = keeps_.begin({0, 0, 0, 1e12, fresh}, true).value();
+  ASSERT_EQ(draft.on_trial, 1u);
+  EXPECT_GT(keeps_.try_another(draft, false), 0);
+  EXPECT_EQ(answer(keeps_, decoded, 0).cache, CacheUse::kMiss);
 }
 
 // A way that is only guessed might never be chosen, and a server that is always busy would never

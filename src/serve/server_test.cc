@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <deque>
+#include <functional>
+
 #include "core/test_ops.h"
 #include "run/test_source.h"
 #include "serve/test_server.h"
@@ -377,6 +380,24 @@ TEST_F(ServerRequests, TakesSoManyStreamsAndThenRefusesInWords) {
   for (bool served = false; !served;) served = opened()->reply().has_value();
 }
 
+// Who opens calls and says nothing keeps others from asking, not from training.
+TEST_F(ServerRequests, AnswersSoManyQuestionsAtOnceAndThenRefusesInWords) {
+  const RunningServer server(RunningServer::serving(source_), test::test_table());
+  const auto ask = [&] {
+    return status_after(server.address(), wire::bytes_of(pb::DescribeRequest()), wire::kDescribe);
+  };
+  std::deque<RawCall> silent;
+  for (int i = 0; i < 64; ++i) silent.emplace_back(server.address(), wire::kList);
+  grpc::Status refused = ask();
+  while (refused.ok()) refused = ask();  // until all of them have come
+  EXPECT_THAT(refused, Says(StatusCode::RESOURCE_EXHAUSTED, "as many questions"));
+  RawCall call(server.address());
+  call.write(good());
+  EXPECT_TRUE(call.reply());
+  silent.clear();
+  while (!ask().ok()) std::this_thread::yield();  // until they have left
+}
+
 // Each holds a sample until it is taken.
 TEST_F(ServerRequests, ReadsSoManySamplesAtOnceAndThenRefusesInWords) {
   const auto source = std::make_shared<test::FaultySource>(source_);
@@ -505,26 +526,40 @@ TEST_F(SlowClients, WhoOpensACallMustAskForSomething) {
   }
 }
 
+// Whoever takes no answer, whatever else it says: nothing, or that it still wants something, or
+// what is no request, on which the call is to end.
 TEST_F(SlowClients, WhoTakesNothingIsGone) {
   constexpr std::int64_t kMany = 100;
   const auto source = std::make_shared<MemorySource>(kMany, 1 << 20);
   ServerOptions options = hurried(RunningServer::serving(source));
   options.workshop.client_memory = 4 << 20;
-  RunningServer server(options);
   pb::FetchRequest request;
   request.mutable_begin()->set_version(wire::kVersion);
   request.mutable_begin()->set_identity(source->identity());
   request.mutable_begin()->set_fingerprint(Pipeline(all_ops()).fingerprint());
   request.mutable_begin()->add_ways();
   for (std::int64_t id = 0; id < kMany; ++id) request.add_wanted()->set_id(id);
-  RawCall call(server.address());
-  ASSERT_TRUE(call.write(request));
-  EXPECT_TRUE(serves(server));
-  while (server->stats().clients > 0) std::this_thread::yield();  // it is let go of
-  while (call.read()) {
+  const grpc::ByteBuffer nothing = wire::bytes_of(pb::FetchRequest());
+  const grpc::Slice noise("no request");
+  const std::vector<std::function<void(RawCall&)>> said = {
+      [](RawCall&) {},
+      [&](RawCall& call) { call.write(nothing); },
+      [&](RawCall& call) { call.write(grpc::ByteBuffer(&noise, 1)); },
+  };
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    RunningServer server(options);
+    RawCall call(server.address());
+    ASSERT_TRUE(call.write(request));
+    EXPECT_TRUE(serves(server));
+    while (server->stats().clients > 0) {  // until it is let go of
+      said[i](call);
+      std::this_thread::yield();
+    }
+    while (call.read()) {
+    }
+    EXPECT_FALSE(call.finish().ok()) << i;
+    EXPECT_LT(server->stats().answers, kMany) << i << ": what nobody takes is not made";
   }
-  EXPECT_FALSE(call.finish().ok());
-  EXPECT_LT(server->stats().answers, kMany) << "what nobody takes is not made";
 }
 
 TEST_F(SlowClients, WhoAsksForNothingIsNoClient) {

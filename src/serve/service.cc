@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,8 @@ namespace {
 namespace pb = wire::pb;
 using grpc::Status;
 using grpc::StatusCode;
+
+constexpr int kMostQuestions = 64;  // about data sets, at once
 
 // A call that is refused at once.
 class Refusal final : public grpc::ServerGenericBidiReactor {
@@ -78,8 +81,13 @@ namespace {
 template <class Request, class Answering>
 class QuickCall final : public ShortCall {
  public:
-  QuickCall(Service& service, grpc::GenericCallbackServerContext& context, Answering answering)
-      : ShortCall(service, context), answering_(std::move(answering)) {}
+  // REQUIRES: a place was taken; it is given back by `give_place`.
+  QuickCall(Service& service, grpc::GenericCallbackServerContext& context, Answering answering,
+            std::function<void()> give_place)
+      : ShortCall(service, context),
+        answering_(std::move(answering)),
+        give_place_(std::move(give_place)) {}
+  ~QuickCall() override { give_place_(); }
 
  private:
   void answer(const grpc::ByteBuffer& bytes) override {
@@ -89,6 +97,7 @@ class QuickCall final : public ShortCall {
   }
 
   const Answering answering_;
+  const std::function<void()> give_place_;
 };
 
 }  // namespace
@@ -177,8 +186,16 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(
   };
   if (const Status status = check(*context); !status.ok()) return refuse(status);
   const std::string& method = context->method();
-  const auto quick = [&]<class Request>(auto answering, std::type_identity<Request>) {
-    return enter<QuickCall<Request, decltype(answering)>>(*this, *context, answering);
+  const auto busy = [&](const std::string& with) {
+    return refuse({StatusCode::RESOURCE_EXHAUSTED, "this server " + with + "; ask again"});
+  };
+  const std::string clients = " (--clients " + std::to_string(options_.clients) + ")";
+  const auto quick = [&]<class Request>(
+                         auto answering,
+                         std::type_identity<Request>) -> grpc::ServerGenericBidiReactor* {
+    if (!take_place(kQuestion)) return busy("answers as many questions as it does at once");
+    return enter<QuickCall<Request, decltype(answering)>>(*this, *context, answering,
+                                                          [this] { give_place(kQuestion); });
   };
   if (method == wire::kDescribe)
     return quick([this](const auto& request) { return data_.describe(request); },
@@ -188,15 +205,11 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(
                  std::type_identity<pb::ListRequest>());
   if (method == wire::kRead) {
     if (take_place(kRead)) return enter<ReadCall>(*this, *context, data_, shop_);
-    return refuse({StatusCode::RESOURCE_EXHAUSTED,
-                   "this server reads as many single samples as it does at once (--clients " +
-                       std::to_string(options_.clients) + "); ask again"});
+    return busy("reads as many single samples as it does at once" + clients);
   }
   if (method == wire::kFetch) {
     if (take_place(kStream)) return enter<FetchCall>(*this, *context);
-    return refuse({StatusCode::RESOURCE_EXHAUSTED,
-                   "this server has all the trainers that it takes (--clients " +
-                       std::to_string(options_.clients) + ")"});
+    return busy("has all the trainers that it takes" + clients);
   }
   return refuse({StatusCode::UNIMPLEMENTED, "there is no method " + method});
 }
@@ -222,9 +235,13 @@ void Service::leave(const Call* call) {
   calls_.erase(found);
 }
 
+int Service::places(Kind kind) const {
+  return kind == kQuestion ? kMostQuestions : options_.clients;
+}
+
 bool Service::take_place(Kind kind) {
   MutexLock lock(mutex_);
-  if (places_taken_[kind] >= options_.clients) return false;
+  if (places_taken_[kind] >= places(kind)) return false;
   ++places_taken_[kind];
   return true;
 }

@@ -56,7 +56,8 @@ class Service final : public grpc::CallbackGenericService {
   Called* enter(Arguments&&... arguments);
   void leave(const Call* call);  // which is no more then
   // A place for one more of a kind of call, until give_place(). False: there is none.
-  enum Kind : std::uint8_t { kStream, kRead, kKinds };
+  enum Kind : std::uint8_t { kStream, kRead, kQuestion, kKinds };
+  int places(Kind kind) const;
   bool take_place(Kind kind);
   void give_place(Kind kind);
   grpc::Status check(const grpc::GenericCallbackServerContext& context) const;

@@ -151,6 +151,17 @@ inline grpc::Status status_after(const std::string& address, const grpc::ByteBuf
   return call.finish();
 }
 
+// So many JPEGs in one folder.
+inline void photo_folder(const TestFolder& folder, const std::string& name, int count) {
+  std::mt19937 random(7);
+  for (int i = 0; i < count; ++i) {
+    const std::vector<std::uint8_t> file =
+        image::encode({.width = 70 + i, .height = 60, .layout = image::kLayouts[3]}, random);
+    folder.file(name + "/" + name + std::to_string(i) + ".jpg",
+                {reinterpret_cast<const char*>(file.data()), file.size()});
+  }
+}
+
 // Class folders of `count` JPEGs; those that are bad are none, or only begin as one.
 inline std::shared_ptr<const Source> photo_folder(const TestFolder& folder, int count,
                                                   const std::vector<int>& bad = {}) {

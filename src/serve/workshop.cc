@@ -2,6 +2,7 @@
 #include "serve/workshop.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -47,6 +48,7 @@ struct Workshop::Client::State {
   State(Deliver how, std::string where) : host(std::move(where)), deliver(std::move(how)) {}
 
   const std::string host;
+  const std::shared_ptr<std::atomic<bool>> gave_up = std::make_shared<std::atomic<bool>>(false);
   std::deque<Order> waiting;
   std::size_t held_bytes = 0;  // read or made, and not yet sent
   int begun = 0;
@@ -100,7 +102,10 @@ void Workshop::Client::order(std::vector<Order> orders) {
   Workshop& shop = shop_;  // a client that is served at once may be gone before the last line
   {
     MutexLock lock(shop.mutex_);
-    for (Order& one : orders) state_->waiting.push_back(std::move(one));
+    for (Order& one : orders) {
+      one.given_up = state_->gave_up;
+      state_->waiting.push_back(std::move(one));
+    }
   }
   shop.orders_changed_.notify_one();
 }
@@ -116,6 +121,7 @@ void Workshop::Client::sent(int answers, std::size_t bytes) {
 }
 
 void Workshop::Client::leave() {
+  state_->gave_up->store(true);
   std::list<Job> dropped;  // destroyed without the lock
   {
     MutexLock lock(shop_.mutex_);
@@ -376,8 +382,24 @@ void Workshop::answer(const Job& job) {
   charge(*job.client, spent);
 }
 
+// What is too large to be sent is told in words, rather than that a connection breaks on it.
+void Workshop::refuse_large(Answer& answer) const {
+  const std::size_t bytes = answer.form ? answer.form.value().size() : 0;
+  if (bytes <= options_.answer_bytes) return;
+  Failure failure;
+  failure.code = Code::kBadSample;
+  failure.op = "read";
+  failure.path = answer.path;
+  failure.reason = "is " + std::to_string(bytes) + " bytes, more than the " +
+                   std::to_string(options_.answer_bytes) +
+                   " that a server can send of one sample; read it by another path (fallback)";
+  failure.storage_failed = true;  // there is nothing wrong with it
+  answer.form = std::move(failure);
+}
+
 // Returns how many bytes it holds until they are sent, in place of those that were read for it.
 std::size_t Workshop::account(Client::State& client, Answer& answer, std::size_t read_bytes) {
+  refuse_large(answer);
   const std::size_t bytes = answer.form ? answer.form.value().size() : 0;
   ++stats_.answers;
   stats_.ran_less += answer.ran_less ? 1 : 0;

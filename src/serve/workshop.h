@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "proto/messages.h"
 #include "serve/sample_maker.h"
 #include "serve/sending_cost.h"
 
@@ -30,6 +31,7 @@ struct WorkshopOptions {
   int makers = 1;                             // 0: everything goes as it is stored
   std::size_t memory = std::size_t{1} << 30;  // read or made and not yet sent, of all clients
   std::size_t client_memory = std::size_t{128} << 20;  // of one; but always one sample
+  std::size_t answer_bytes = wire::kMostFormBytes;     // of a sample; larger ones are refused
   double floor = 0.5;            // of an equal share of the makers' time for each machine
   double wait_seconds = 0.5;     // for a maker, of what nobody says more about…
   double most_wait_seconds = 1;  // …and at most
@@ -66,8 +68,8 @@ class Workshop {
     void order(std::vector<Order> orders);
     // So many answers have left, of so many bytes.
     void sent(int answers, std::size_t bytes);
-    // Orders that no maker has begun are dropped, and nothing is delivered any more once this
-    // returns.
+    // Orders that no maker has begun are dropped, one that is being made is given up after its next
+    // op, and nothing is delivered any more once this returns.
     void leave();
 
     double maker_seconds() const;  // that went to this client
@@ -120,6 +122,7 @@ class Workshop {
       CUTWATER_REQUIRES(mutex_);
   void offer(Job job);
   void answer(const Job& job);
+  void refuse_large(Answer& answer) const;
   std::size_t account(Client::State& client, Answer& answer, std::size_t read_bytes)
       CUTWATER_REQUIRES(mutex_);
   void deliver(Client::State& client, std::vector<Answer> answers);

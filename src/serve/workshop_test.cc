@@ -188,6 +188,20 @@ TEST_F(WorkshopTest, SaysWhatIsWrongWithASample) {
   EXPECT_EQ(answer.form.failure().path, "memory/13");
 }
 
+TEST_F(WorkshopTest, WhatIsTooLargeToBeSentIsToldInWords) {
+  WorkshopOptions tight = options();
+  tight.answer_bytes = kSampleBytes;  // and there is more in an answer
+  Mailbox box;
+  Workshop shop(tight);
+  Workshop::Client client(shop, box.deliver());
+  client.order(orders(plain(), 0, 1));
+  const Failure failure = box.wait_for(1)[0].form.failure();
+  EXPECT_EQ(failure.code, Code::kBadSample);
+  EXPECT_TRUE(failure.storage_failed) << "it can be had by another path";
+  EXPECT_EQ(failure.path, "memory/0");
+  EXPECT_NE(failure.reason.find("more than the 4000"), std::string::npos) << failure.reason;
+}
+
 TEST_F(WorkshopTest, WithoutMakersEverythingGoesAsStored) {
   op_runs = [](std::int64_t) { ADD_FAILURE() << "an op runs"; };
   for (const bool always : {false, true}) {
@@ -599,6 +613,31 @@ TEST_F(WorkshopTest, WhatWasReadForWhoLeavesIsNotMade) {
   other_box.wait_for(2);
   EXPECT_THAT(ran, ElementsAre(0, 2));
   EXPECT_EQ(box.size(), 1u) << "only what went as stored, before";
+}
+
+TEST_F(WorkshopTest, WhatIsBeingMadeForWhoLeavesIsGivenUp) {
+  Door door;
+  std::vector<std::int64_t> ran;
+  op_runs = [&](std::int64_t kind) {
+    ran.push_back(kind);  // of the one maker
+    if (kind == 0) door.pass();
+  };
+  const auto two_ops =
+      std::make_shared<Stream>(Stream{source_, Pipeline::parse("quarter(0) | quarter(1)", kTable)});
+  two_ops->book = std::make_shared<WayBook>(two_ops->pipeline,
+                                            std::vector<Way>{{0, {}, false}, {2, {}, false}});
+  two_ops->always = true;
+  Mailbox box, other_box;
+  Workshop shop(options());
+  auto client = std::make_unique<Workshop::Client>(shop, box.deliver());
+  client->order(orders(two_ops, 0, 1));
+  door.wait_for_somebody();
+  client.reset();
+  door.open();
+  Workshop::Client other(shop, other_box.deliver());
+  other.order(orders(stream(1e-3, 2), 1, 1));
+  other_box.wait_for(1);
+  EXPECT_THAT(ran, ElementsAre(0, 2));
 }
 
 TEST_F(WorkshopTest, EndsWithOrdersWaiting) {

@@ -31,9 +31,10 @@ struct Fetched {
   std::uint64_t token = 0;
   std::optional<Result<Sample>> sample;  // nothing: read it from the source
   std::size_t bytes = 0;                 // that came for it
-  std::string path = {};  // where it comes from, for people; empty: as the source says
-  std::size_t way = 0;    // how it was sent, by the fetcher's own count
-  double work_bytes = 0;  // of `bytes`, those that there is still work with
+  std::string path = {};       // where it comes from, for people; empty: as the source says
+  std::size_t way = 0;         // how it was sent, by the fetcher's own count
+  double work_bytes = 0;       // of `bytes`, those that there is still work with
+  std::size_t held_bytes = 0;  // that it takes in memory, where that is more than `bytes`
 };
 
 // Every method may be called from any thread.
@@ -48,7 +49,7 @@ class Fetcher {
   virtual std::vector<Fetched> wait() = 0;
   virtual void close() = 0;
 
-  virtual std::size_t usual_bytes() const = 0;  // of a sample as it comes
+  virtual std::size_t usual_bytes() const = 0;  // of memory that a sample takes as it comes
   // How the job goes, for what is decided from it: seconds since it began, and in which the
   // consumer waited for batches; samples that were handed out; seconds in which its threads did not
   // wait, summed over them.

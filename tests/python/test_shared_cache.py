@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from cache_client import CLEAR, COMMIT, HELLO, LEAVE, LIST, MIB, STAT, Client, Daemon, Gone
 from helpers import command, until
+from trial_caches import serve
 
 HERE = Path(__file__).resolve().parent
 
@@ -83,6 +84,20 @@ def test_the_default_place_is_the_users(path: Path) -> None:
         assert daemon.ready["socket"] == str(default)
         assert stat.S_IMODE(default.parent.stat().st_mode) == 0o700
         assert command("cache", "stat", env=environment).returncode == 0
+
+
+def test_the_socket_has_the_names_that_a_loader_knows(path: Path) -> None:
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(path.parent)}
+    default = path.parent / "cutwater" / "cache.sock"
+    for name, place in ((f"unix:{path}", path), ("shared", default), ("unix:", default)):
+        with Daemon(place, "16MiB", "--socket", name, say_where=False, env=environment) as daemon:
+            assert daemon.ready["socket"] == str(place)
+            assert Client(place).put(1, b"value")
+            for verb in (["stat"], ["ls"], ["clear", "--all"]):
+                run = command("cache", *verb, "--socket", name, "--json", env=environment)
+                assert run.returncode == 0, run.stderr
+                assert json.loads(run.stdout).get("socket", str(place)) == str(place)
+            assert daemon.ask("stat")["entries"] == 0
 
 
 def test_without_a_daemon_the_verbs_say_how_to_start_one(path: Path) -> None:
@@ -167,6 +182,19 @@ def test_stat_ls_and_clear(path: Path) -> None:
         after = daemon.ask("stat")
         assert after["bytes"] == empty["bytes"], "nothing is left behind"
         assert after["entries"] == 0 and after["jobs"] == []
+
+
+def test_stat_has_the_same_keys_of_every_cache(path: Path, tmp_path: Path) -> None:
+    """A Redis server counts hits, but not whose they are."""
+    keys = {"bytes", "limit", "entries", "hits", "misses", "by_form"}
+    with Daemon(path) as daemon:
+        assert keys <= daemon.ask("stat").keys()
+    with serve("redis", MIB, tmp_path) as redis:
+        run = command("cache", "stat", "--socket", redis.name, "--json")
+        assert run.returncode == 0, run.stderr
+        now = json.loads(run.stdout)
+        assert keys <= now.keys() and now["hits"] is None and now["misses"] is None
+        assert "hits" not in command("cache", "stat", "--socket", redis.name).stdout
 
 
 def test_a_quota_bounds_what_one_user_keeps(path: Path) -> None:

@@ -21,6 +21,7 @@ import cutwater as cw
 
 class Server(Protocol):
     name: Any  # what a DataLoader takes
+    kills: int  # so far
 
     def stop_or_start(self) -> None:
         """kill -9, or a new one at the same place, which knows nothing of the first."""
@@ -34,6 +35,7 @@ class OwnCache:
 
     def __init__(self, limit: int) -> None:
         self.name = cw.cache(limit)
+        self.kills = 0
 
     def stop_or_start(self) -> None:
         raise AssertionError("a cache in memory cannot be killed alone")
@@ -49,6 +51,7 @@ class DaemonServer:
         self.name = f"unix:{self._path}"
         self._limit = limit
         self._daemon: Daemon | None = None
+        self.kills = 0
         self.stop_or_start()
 
     def stop_or_start(self) -> None:
@@ -56,7 +59,9 @@ class DaemonServer:
             self._daemon = Daemon(self._path, str(self._limit))
             return
         self._daemon.__exit__()
+        assert self._daemon.process.returncode == -signal.SIGKILL, "it had ended by itself"
         self._daemon = None
+        self.kills += 1
 
     def check_that_nobody_is_left(self) -> None:
         if daemon := self._daemon:
@@ -77,13 +82,15 @@ class RedisServer:
         self.socket = folder / "redis.sock"
         self.name = f"redis+unix://{self.socket}"
         self._process: subprocess.Popen[bytes] | None = None
+        self.kills = 0
         self.stop_or_start()
 
     def stop_or_start(self) -> None:
         if self._process:
             self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
+            assert self._process.wait() == -signal.SIGKILL, "it had ended by itself"
             self._process = None
+            self.kills += 1
             return
         self.socket.unlink(missing_ok=True)
         words = ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no",

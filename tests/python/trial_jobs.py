@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import signal
 import warnings
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
@@ -124,6 +125,7 @@ class ProcessJob:
         self._process.kill()
         self._process.join()
         self._pipe.close()
+        assert self._process.exitcode == -signal.SIGKILL, "it had ended by itself"
 
 
 def _serve(pipe: Connection, work: Work) -> None:
