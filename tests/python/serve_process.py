@@ -21,10 +21,18 @@ T = TypeVar("T")
 class ServeProcess:
     """Ready when made; killed at the latest with the `with` around it."""
 
-    def __init__(self, *data: object, options: tuple[object, ...] = (), log: Path | None = None) -> None:
+    def __init__(
+        self,
+        *data: object,
+        options: tuple[object, ...] = (),
+        log: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> None:
         words = [COMMAND, "serve", "--json", "--listen", "127.0.0.1:0", "--data", *data, *options]
         with (log or Path("/dev/null")).open("a") as errors:
-            self.process = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=errors, text=True)
+            self.process = subprocess.Popen(
+                list(map(str, words)), stdout=subprocess.PIPE, stderr=errors, text=True, env=env
+            )
         assert self.process.stdout
         line = self.process.stdout.readline()
         self.process.stdout.close()

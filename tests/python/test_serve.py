@@ -207,16 +207,56 @@ def test_a_term_signal_ends_it_well(photos: Path, tmp_path: Path) -> None:
         assert "going down: what was ordered is sent first" in (tmp_path / "log").read_text()
 
 
-def test_a_term_signal_ends_what_does_not_come_to_its_end(photos: Path, tmp_path: Path) -> None:
-    """Ops that take longer than anybody waits."""
+def test_a_term_signal_gives_up_what_takes_too_long(photos: Path) -> None:
+    """Ops that take longer than anybody waits: once the trainer is gone, the next one is not begun."""
     pipeline = "decode" + " | resize((6000, 6000)) | resize((5900, 5900))" * 500
-    log = tmp_path / "log"
-    with ServeProcess(photos, options=("--threads", 1), log=log) as server:
+    with ServeProcess(photos, options=("--threads", 1)) as server:
         words = [COMMAND, "run", "--data", server.url(), "--pipeline", pipeline, "--batch", 1, "--policy", "all-off"]
         trainer = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             ticks = Path(f"/proc/{server.process.pid}/stat")
             assert until(lambda: int(ticks.read_text().split()[13]) > 100), "it has begun"
+            assert server.end(signal.SIGTERM) == 0
+        finally:
+            trainer.kill()
+            trainer.wait()
+
+
+READS_HANG = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+ssize_t pread(int fd, void* into, size_t bytes, off_t at) {
+  while (access(getenv("READS_HANG_WHERE"), F_OK) == 0) pause();
+  return ((ssize_t (*)(int, void*, size_t, off_t))dlsym(RTLD_NEXT, "pread"))(fd, into, bytes, at);
+}
+ssize_t pread64(int fd, void* into, size_t bytes, off_t at) { return pread(fd, into, bytes, at); }
+ssize_t preadv2(int fd, const struct iovec* into, int count, off_t at, int flags) {
+  errno = EOPNOTSUPP;  // so that all go the same way
+  return -1;
+}
+ssize_t preadv64v2(int fd, const struct iovec* into, int count, off_t at, int flags) {
+  return preadv2(fd, into, count, at, flags);
+}
+"""
+
+
+def test_a_term_signal_ends_what_hangs(photos: Path, tmp_path: Path) -> None:
+    """Storage that does not answer any more."""
+    source, library, sign, log = (tmp_path / name for name in ("hang.c", "hang.so", "sign", "log"))
+    source.write_text(READS_HANG)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    env = {**os.environ, "LD_PRELOAD": str(library), "READS_HANG_WHERE": str(sign)}
+    with ServeProcess(photos, options=("--metrics", 0), log=log, env=env) as server:
+        run(server.url())
+        sign.touch()
+        words = [COMMAND, "run", "--data", server.url(), "--pipeline", PIPELINE, "--policy", "none"]
+        trainer = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            assert until(lambda: metrics_of(server)["orders_waiting"] > 0), "readers are all busy"
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(timeout=60) == 1
         finally:
