@@ -13,8 +13,8 @@ namespace cutwater {
 struct CacheSetting {
   double jobs = 1, cache_bytes = 0;
   double for_values = 1;  // of the cache's bytes; the rest is its own
-  double consumer = 0;  // of one job; 0: no bound
-  SharedRates rates;    // those of misses that are not in the page cache
+  double consumer = 0;    // of one job; 0: no bound
+  SharedRates rates;      // those of misses that are not in the page cache
   std::optional<double> window_samples = {};
   Residency residency = Residency::kFits;
   bool storage_given = false;  // a rate that holds for the page cache, too
