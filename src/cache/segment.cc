@@ -41,9 +41,23 @@ std::uint8_t* map(std::uint64_t bytes, int fd) {
   return static_cast<std::uint8_t*>(memory);
 }
 
+// Of the range, bytes that have no pages yet.
+std::uint64_t hole_bytes(int fd, std::uint64_t from, std::uint64_t to) {
+  const auto end = static_cast<off_t>(to);
+  off_t bytes = 0;
+  for (auto at = static_cast<off_t>(from); at < end;) {
+    const off_t hole = lseek(fd, at, SEEK_HOLE);
+    if (hole < 0 || hole >= end) break;
+    const off_t data = lseek(fd, hole, SEEK_DATA);
+    at = data <= hole || data > end ? end : data;  // what the system cannot tell is one hole
+    bytes += at - hole;
+  }
+  return static_cast<std::uint64_t>(bytes);
+}
+
 // Where a cgroup has no memory left, the kernel does not refuse: it kills somebody.
 int secure_range(int fd, std::uint64_t from, std::uint64_t to) {
-  if (free_memory_bytes() < to - from) {
+  if (free_memory_bytes() < hole_bytes(fd, from, to)) {
     errno = ENOMEM;
     return -1;
   }

@@ -172,7 +172,10 @@ void FetchClient::go_on(Time now) {
     if (server.receive_at && *server.receive_at <= now) receive(server);
   end_stalled(now);
   connect(now);
-  for (Holding& holding : holdings_) send(holding, now);
+  for (Holding& holding : holdings_) {
+    settle(holding, now);
+    send(holding, now);
+  }
   hedge(now);
   for (Holding& holding : holdings_) give_up(holding, now);
 }
@@ -298,14 +301,14 @@ void FetchClient::received(Server& server) {
 void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size_t bytes,
                          Time due) {
   const wire::pb::Reply& reply = received.reply;
-  server.asked.erase(reply.token());
+  const bool was_asked = server.asked.erase(reply.token()) > 0;
   count_threads(server, reply.threads());
   {  // whoever it was for, as its bytes are
     MutexLock lock(mutex_);
     report_.storage_seconds += reply.storage_s();
   }
   const auto found = asked_.find(reply.token());
-  if (found == asked_.end()) return;  // another server was faster
+  if (found == asked_.end() || !was_asked) return;  // another server was faster
   Asked& asked = found->second;
   asked.at.erase(server_number(server));
   asked.of->last_progress = Clock::now();
@@ -332,6 +335,7 @@ void FetchClient::accept(Server& server, wire::ReceivedReply received, std::size
   }
   if (damaged || servers_own) {
     const bool or_again = damaged && asked.damaged < kMostDamaged;
+    asked.failure = or_again ? std::nullopt : std::optional(fetched.sample->failure());
     if (ask_elsewhere(asked, server_number(server), or_again)) return;
     if (options_.fallback) {
       fetched.sample.reset();
@@ -389,16 +393,43 @@ Result<Sample> FetchClient::sample_in(const Asked& asked, wire::ReceivedReply& r
 }
 
 // What one server could not send, another may: each is asked once, and all again with `or_again`.
-// False: there is nobody else.
+// Those that are gone are waited for, for a while, where there is nothing else. False: there is
+// nobody.
 bool FetchClient::ask_elsewhere(Asked& asked, std::size_t failed, bool or_again) {
   asked.failed_at.insert(failed);
-  const bool others = std::ranges::any_of(asked.of->servers, [&](std::size_t number) {
-    return !asked.failed_at.contains(number) && !servers_[number].refused;
-  });
-  if (!others && !or_again) return false;
-  if (!others) asked.failed_at.clear();
+  bool others = false, others_here = false;
+  for (const std::size_t number : asked.of->servers) {
+    const Server& server = servers_[number];
+    if (asked.failed_at.contains(number) || server.refused) continue;
+    others = true;
+    others_here = others_here || (server.call && !server.call->broken());
+  }
+  if (!others_here) {
+    if (or_again)
+      asked.failed_at.clear();
+    else if (!others || options_.fallback)
+      return false;
+  }
   if (asked.at.empty()) asked.of->unsent.push_front(asked.token);
   return true;
+}
+
+// What has waited long enough for servers that have not failed at it.
+void FetchClient::settle(Holding& holding, Time now) {
+  const std::vector<std::uint64_t> tokens(holding.unsent.begin(), holding.unsent.end());
+  for (const std::uint64_t token : tokens) {
+    Asked& asked = asked_.at(token);
+    if (asked.failed_at.empty() || seconds(now - asked.sent) < kFallbackAfter) continue;
+    asked.failed_at.clear();
+    if (!asked.failure) continue;  // once more, then
+    Due due{now, {token, std::nullopt, 0}};
+    if (!options_.fallback) due.fetched.sample = std::move(*asked.failure);
+    forget(token);
+    due_.push_back(std::move(due));
+    if (!options_.fallback) continue;
+    MutexLock lock(mutex_);
+    ++report_.fallbacks;
+  }
 }
 
 void FetchClient::forget(std::uint64_t token) {

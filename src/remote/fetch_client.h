@@ -66,6 +66,7 @@ class FetchClient final : public Fetcher {
     int damaged = 0;                       // times that what came was not what was sent
     std::set<std::size_t> at = {};         // servers that have been asked and have not answered
     std::set<std::size_t> failed_at = {};  // servers that could not send it, in this round of them
+    std::optional<Failure> failure = {};   // what comes of that if no other server can, either
     bool hedged = false;
     Holding* of = nullptr;  // once it was taken up
   };
@@ -119,6 +120,7 @@ class FetchClient final : public Fetcher {
   Result<Sample> sample_in(const Asked& asked, wire::ReceivedReply& received,
                            std::size_t& held_bytes);
   bool ask_elsewhere(Asked& asked, std::size_t failed, bool or_again);
+  void settle(Holding& holding, Time now);
   void forget(std::uint64_t token);
   void count_threads(Server& server, std::int64_t threads);
   void ended(Server& server);

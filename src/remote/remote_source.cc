@@ -19,8 +19,8 @@
 namespace cutwater::remote {
 namespace {
 
-constexpr double kOneTry = 10;                   // seconds
-constexpr std::chrono::milliseconds kPause{50};  // between tries of all servers
+constexpr double kOneTry = 10, kLeastTry = 0.05;  // seconds
+constexpr std::chrono::milliseconds kPause{50};   // between tries of all servers
 
 // One call, to its end or its deadline.
 grpc::Status call_once(const std::shared_ptr<grpc::Channel>& channel, const RemoteOptions& options,
@@ -144,14 +144,22 @@ bool RemoteSource::call(const char* method, const google::protobuf::MessageLite&
   const auto start = Clock::now();
   const grpc::ByteBuffer bytes = wire::bytes_of(request);
   bool failed = false;
-  double one_try_s = std::min(this->one_try_s(), patience_s);
-  for (;; one_try_s = std::min(2 * one_try_s, patience_s)) {  // what is large takes its time
+  const auto waited = [start] {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  double one_try_s = this->one_try_s();
+  for (;;) {
     Failure last;
     std::optional<Failure> refused;
     bool may_come = false;  // a server that says nothing, or what is damaged
-    for (const Server& server : servers_) {
+    bool too_late = false;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      const Server& server = servers_[i];
+      const double share_s = (patience_s - waited()) / static_cast<double>(servers_.size() - i);
       grpc::ByteBuffer response;
-      grpc::Status status = call_once(server.channel, options_, method, bytes, one_try_s, response);
+      grpc::Status status = call_once(server.channel, options_, method, bytes,
+                                      std::clamp(share_s, kLeastTry, one_try_s), response);
+      too_late = too_late || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
       if (status.ok()) {
         const Answered answered = look(response);
         if (answered == Answered::kSound) return true;
@@ -168,8 +176,9 @@ bool RemoteSource::call(const char* method, const google::protobuf::MessageLite&
     }
     if (failed && !may_come) return false;
     if (refused) throw Error(*refused);
-    const double waited = std::chrono::duration<double>(Clock::now() - start).count();
-    if (waited + 0.05 > patience_s) {
+    if (too_late) one_try_s *= 2;  // what is large takes its time
+    if (failed) patience_s = std::min(kFallbackAfter, patience_s);
+    if (waited() + kLeastTry > patience_s) {
       if (failed) return false;
       last.reason = "no server of " + url_.text() + " answers (" + last.reason +
                     "); is 'cutwater serve' running there?";

@@ -258,6 +258,24 @@ TEST_F(RemoteTrouble, WhatFailsAtOneServerIsTakenElsewhere) {
   EXPECT_EQ(loader.stats().fetch->damaged, 0);
 }
 
+// A server that is gone is waited for, but not for ever.
+TEST_F(RemoteTrouble, WhatFailsWhereNobodyElseIsThereIsBad) {
+  const std::set<SampleId> bad = {3, 17};
+  const RunningServer there(std::make_shared<FaultySource>(photos_, bad, true));
+  auto gone =
+      std::make_unique<RunningServer>(RunningServer::abrupt(RunningServer::serving(source_)));
+  What what = photos_of(open_remote("grpc://" + there.address() + "," + gone->address() + "/data"));
+  gone.reset();
+  what.bad_samples.policy = OnError::kSkip;
+  Loader loader(what, by_policy("none"));
+  what.source = std::make_shared<FaultySource>(photos_, bad);
+  Loader files(what, test::with_threads(2));
+  EXPECT_EQ(epochs(loader, 1), epochs(files, 1));
+  const auto pool = BufferPool::create(0);
+  EXPECT_THAT(open_remote(there.url())->read(3, *pool).failure(),
+              FailsWith(Code::kBadSample, "is broken"));
+}
+
 // It answers pings, so that its stream is there: each time one sample is lost on it, not a window
 // of them.
 TEST_F(RemoteTrouble, AServerThatHangsKeepsNothingFromTheOtherPath) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -65,16 +66,24 @@ class DataSets::Stamp {
     const Clock::time_point until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(most_wait);
     MutexLock lock(mutex_);
-    if (!looking_ && looks_.now() >= due_s_) {
-      if (thread_.joinable()) thread_.join();  // it has nothing left to do
-      thread_ = std::thread([this] { look_again(); });
-      looking_ = true;
-    }
-    while (looking_ && Clock::now() < until) looked_.wait_for(mutex_, until - Clock::now());
+    if (!looking_ && looks_.now() >= due_s_) begin_to_look();
+    while (looking_ && !takes_long_ && Clock::now() < until)
+      looked_.wait_for(mutex_, until - Clock::now());
+    takes_long_ = looking_;
     return stamp_;
   }
 
  private:
+  void begin_to_look() CUTWATER_REQUIRES(mutex_) {
+    if (thread_.joinable()) thread_.join();  // it has nothing left to do
+    takes_long_ = false;
+    try {
+      thread_ = std::thread([this] { look_again(); });
+      looking_ = true;
+    } catch (const std::system_error&) {  // no more threads: the last one stands
+    }
+  }
+
   void look() {
     const double begun = looks_.now();
     std::string stamp = source_->stamp();
@@ -101,7 +110,8 @@ class DataSets::Stamp {
   std::string stamp_ CUTWATER_GUARDED_BY(mutex_);
   double due_s_ CUTWATER_GUARDED_BY(mutex_) = 0;
   bool looking_ CUTWATER_GUARDED_BY(mutex_) = false;
-  std::thread thread_ CUTWATER_GUARDED_BY(mutex_);  // of the last look
+  bool takes_long_ CUTWATER_GUARDED_BY(mutex_) = false;  // somebody has waited for it in vain
+  std::thread thread_ CUTWATER_GUARDED_BY(mutex_);       // of the last look
 };
 
 DataSets::DataSets(std::vector<ServedData> data, const OpTable& ops, int makers,

@@ -23,9 +23,9 @@ struct ServedData {
 // When the stamp of a data set is looked at again, for files may be replaced while it is served:
 // where a trainer asks for it, but that can take a system call for each file.
 struct StampLooks {
-  double least_s = 1;      // from one look to the next…
-  double rest = 20;        // …and so many times what the last one took
-  double most_wait_s = 5;  // of who asks; then it is the last stamp that was seen
+  double least_s = 1;        // from one look to the next…
+  double rest = 20;          // …and so many times what the last one took
+  double most_wait_s = 0.5;  // of who asks first; then it is the last stamp that was seen
   // In seconds.
   std::function<double()> now = [] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())

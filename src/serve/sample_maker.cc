@@ -27,6 +27,10 @@ CacheKey key_of(const Draft& draft, std::uint64_t form) {
   return {draft.order.stream->data, form, draft.order.id, 0};
 }
 
+bool is_given_up(const Draft& draft) {
+  return draft.order.given_up && draft.order.given_up->load();
+}
+
 // Whether it can be what was told of it before it was made.
 bool fits(TensorSpec made, const TensorSpec& told) {
   if (made.shape.rank() != told.shape.rank()) return false;
@@ -198,7 +202,7 @@ std::optional<SampleMaker::Form> SampleMaker::make(const Draft& draft, const Way
     if (bytes > options_.sample_bytes)
       throw Error(Code::kBadSample, "takes more memory than a server gives it");
   };
-  how.given_up = [&draft] { return draft.order.given_up && draft.order.given_up->load(); };
+  how.given_up = [&draft] { return is_given_up(draft); };
   std::shared_ptr<const void> lender = draft.stored;
   // What ops left alone is still the lender's, which is then held until it is sent.
   const auto shared = [&lender](Sample made) -> std::shared_ptr<const Sample> {
@@ -287,6 +291,7 @@ double SampleMaker::try_another(const Draft& draft, bool others_wait) const try 
   double at_cut = begun;
   const std::optional<Form> form = make(draft, way, std::move(kept), at_cut);
   const double spent = thread_seconds() - begun;
+  if (!form && is_given_up(draft)) return spent;
   // What cannot be had of this sample may be of others; that it weighs as much as stored is no
   // great lie.
   const double bytes = form ? static_cast<double>(form->size()) : draft.facts.stored_bytes;

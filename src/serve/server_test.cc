@@ -382,7 +382,9 @@ TEST_F(ServerRequests, TakesSoManyStreamsAndThenRefusesInWords) {
 
 // Who opens calls and says nothing keeps others from asking, not from training.
 TEST_F(ServerRequests, AnswersSoManyQuestionsAtOnceAndThenRefusesInWords) {
-  const RunningServer server(RunningServer::serving(source_), test::test_table());
+  ServerOptions options = RunningServer::serving(source_);
+  options.service.begin_within_s = 600;
+  const RunningServer server(options, test::test_table());
   const auto ask = [&] {
     return status_after(server.address(), wire::bytes_of(pb::DescribeRequest()), wire::kDescribe);
   };

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <thread>
+#include <future>
+#include <system_error>
 #include <utility>
 
 #include "core/sha256.h"
@@ -84,11 +85,18 @@ std::string FileList::stamp() const {
   // Slow storage answers several at once faster than one after another.
   constexpr std::int64_t kThreads = 8, kWorthAThread = 2000;
   const std::int64_t parts = std::clamp<std::int64_t>(size() / kWorthAThread, 1, kThreads);
-  std::vector<std::thread> threads;
-  for (std::int64_t part = 1; part < parts; ++part)
-    threads.emplace_back(look, part * size() / parts, (part + 1) * size() / parts);
-  look(0, size() / parts);
-  for (std::thread& thread : threads) thread.join();
+  const auto part = [&](std::int64_t number) {
+    look(number * size() / parts, (number + 1) * size() / parts);
+  };
+  std::vector<std::future<void>> others;  // each waits for its own when it goes
+  std::int64_t number = 1;
+  try {
+    for (; number < parts; ++number) others.push_back(std::async(std::launch::async, part, number));
+  } catch (const std::system_error&) {  // no more threads
+  }
+  for (; number < parts; ++number) part(number);
+  part(0);
+  for (std::future<void>& other : others) other.get();
   return digest_of(seen);
 }
 
