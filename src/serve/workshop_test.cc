@@ -307,7 +307,7 @@ class AlwaysTest : public WorkshopTest {
   }
   // Which makes four times as much of a sample.
   std::shared_ptr<Stream> must(double seconds = 1e-3, std::int64_t kind = kMust) const {
-    const auto stream = this->stream(seconds, kind);
+    auto stream = this->stream(seconds, kind);
     const double stored = kSampleBytes + sizeof(std::int64_t);
     for (int i = 0; i < 500; ++i) stream->book->learn(1, {stored, 1}, {4 * stored, seconds});
     stream->always = true;
