@@ -121,9 +121,8 @@ CacheModel::CacheModel(const Profile& profile, bool processes) {
                                     made(cut.first_s[i], source.first_s[i], carriage.first_copy_s));
         // What was just decoded is in the processor's caches; what is lent as it is comes from
         // memory. So it does where it was checked before: it is larger than the caches, or nearly.
-        const double rest_s = form.name.codec.is_none()
-                                  ? cut.memory_s[i]
-                                  : variant->decode_s[i] + cut.finish_s[i];
+        const double rest_s =
+            form.name.codec.is_none() ? cut.memory_s[i] : variant->decode_s[i] + cut.finish_s[i];
         const auto hit = [&](double byte_s) {
           return kLeastSeconds + profile.engine_s + slower * (rest_s + form.bytes[i] * byte_s);
         };
